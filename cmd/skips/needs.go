@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// A need is what a skipped test says it misses, and how to see whether this
+// machine has it.
+type need struct {
+	have func() bool
+	hint string // how a CI machine gets it
+}
+
+// needs is the table of reasons a test may skip for. A name that is not here
+// fails CI, so that a new reason is thought about once.
+var needs = map[string]need{
+	"root":                {isRoot, "run as root"},
+	"no root":             {func() bool { return !isRoot() }, "run as an ordinary user"},
+	"linux":               {func() bool { return runtime.GOOS == "linux" }, "run on Linux"},
+	"darwin":              {func() bool { return runtime.GOOS == "darwin" }, "run on macOS"},
+	"/dev/fuse":           {writable("/dev/fuse"), "modprobe fuse"},
+	"fusermount":          {anyProgram("fusermount3", "fusermount"), "apt-get install fuse3"},
+	"tmux":                {anyProgram("tmux"), "apt-get install tmux"},
+	"git":                 {anyProgram("git"), "apt-get install git"},
+	"sh":                  {anyProgram("sh"), "install a POSIX shell"},
+	"unshare":             {anyProgram("unshare"), "apt-get install util-linux"},
+	"go":                  {anyProgram("go"), "install Go"},
+	"cgroup v2":           {func() bool { return exists("/sys/fs/cgroup/cgroup.controllers") && isRoot() }, "mount cgroup2, run as root"},
+	"a time namespace":    {func() bool { return exists("/proc/self/ns/time") && isRoot() }, "Linux 5.6 or later, run as root"},
+	"a network namespace": {func() bool { return exists("/proc/self/ns/net") && isRoot() }, "run as root on Linux"},
+	"etcd":                {nil, "benches only: install etcd-server to run them"},
+}
+
+var skipForm = regexp.MustCompile(`\bneeds ([^:]+): (.+)`)
+
+// judgeSkip says what is wrong with a skip on this machine, nil when it is in
+// order: at least one of the things the test needs ("needs root and
+// /dev/fuse: why") is truly absent. A need that begins with "-" names a flag
+// of the test and is always in order: a long form is asked for, not missed.
+func judgeSkip(reason string, has func(string) (bool, error)) error {
+	m := skipForm.FindStringSubmatch(reason)
+	if m == nil {
+		return fmt.Errorf(`the reason has not the form "needs X: why"`)
+	}
+	var found []string
+	absent := false
+	for _, name := range strings.Split(m[1], " and ") {
+		name = strings.TrimSpace(name)
+		if strings.HasPrefix(name, "-") {
+			return nil
+		}
+		ok, err := has(name)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			absent = true
+		}
+		found = append(found, name)
+	}
+	if absent {
+		return nil
+	}
+	return fmt.Errorf("this machine has %s: the test must run here", strings.Join(found, " and "))
+}
+
+// present looks a need up in the table and at the machine.
+func present(name string) (bool, error) {
+	n, ok := needs[name]
+	if !ok {
+		return false, fmt.Errorf("%q is not in the table of needs (cmd/skips/needs.go)", name)
+	}
+	return n.have != nil && n.have(), nil
+}
+
+func isRoot() bool { return os.Geteuid() == 0 }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func writable(path string) func() bool {
+	return func() bool {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return false
+		}
+		_ = f.Close()
+		return true
+	}
+}
+
+func anyProgram(names ...string) func() bool {
+	return func() bool {
+		for _, name := range names {
+			if _, err := exec.LookPath(name); err == nil {
+				return true
+			}
+		}
+		return false
+	}
+}
