@@ -1,0 +1,58 @@
+# Everything a person or CI does with this repository. Needs Go and make;
+# what else is missing leads to skipped tests that say so.
+
+GO      ?= go
+PARALLEL ?= 2
+BIN     := bin
+
+# Long forms of tests, for prove-1. Lower them for a look.
+RESTARTS ?= 1000
+CUTS     ?= 400
+ROUNDS   ?= 20
+SEED     ?= 0
+
+.PHONY: help build demo test lint model prove-1 bench cross clean
+
+help:
+	@echo 'make build     bin/muster'
+	@echo 'make demo      three nodes on this machine, one of them killed, under a minute'
+	@echo 'make test      format, vet, staticcheck, all tests; ends with what was skipped and why'
+	@echo 'make model     the long search over contact, lease, orders and keepers'
+	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
+	@echo 'make bench     paired benchmarks with their baselines'
+	@echo 'make cross     linux and darwin, amd64 and arm64'
+
+build:
+	$(GO) build -o $(BIN)/muster ./cmd/muster
+
+demo: build
+	$(BIN)/muster demo
+
+lint:
+	@bad=$$(gofmt -l board mesh raftstore scheduler launcher cmd 2>/dev/null); if [ -n "$$bad" ]; then echo "not gofmt'd:"; echo "$$bad"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+test: lint
+	$(GO) run ./cmd/skips $(SKIPS) -- -shuffle=on -timeout=6m -p $(PARALLEL) ./...
+
+model:
+	$(GO) test ./board/lease -run TestModel -model.long -v -timeout=60m
+
+prove-1:
+	@echo "prove-1: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
+	$(GO) test ./raftstore/logstore -run 'Kill|Power' -kill.restarts=$(RESTARTS) -power.cuts=$(CUTS) -v -timeout=3h
+	$(GO) test ./cmd/muster/e2e -rounds=$(ROUNDS) -seed=$(SEED) -v -timeout=3h
+
+bench: build
+	$(BIN)/muster bench
+
+cross:
+	@for os in linux darwin; do for arch in amd64 arm64; do \
+		echo "build $$os/$$arch"; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -o /dev/null ./... || exit 1; \
+	done; done
+	@for arch in amd64 arm64; do echo "vet darwin/$$arch"; CGO_ENABLED=0 GOOS=darwin GOARCH=$$arch $(GO) vet ./... || exit 1; done
+
+clean:
+	rm -rf $(BIN)
