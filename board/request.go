@@ -1,0 +1,288 @@
+package board
+
+import "encoding/json"
+
+// Request is one thing somebody asks the executor to do. It is answered by a
+// [Result]; at most one transaction comes of it, however often it is sent under
+// the same ID.
+type Request struct {
+	ID      string          `json:"id,omitempty"` // era.seq.random, see [ReqID]; "" for the scheduler's own, which the state guards
+	Retry   bool            `json:"retry,omitempty"`
+	Actor   Actor           `json:"actor"`
+	Verb    string          `json:"verb"`
+	Args    json.RawMessage `json:"args,omitempty"`
+	Journal string          `json:"journal,omitempty"` // outbox items: journal and number instead of an ID
+	Number  uint64          `json:"number,omitempty"`
+	Secret  string          `json:"secret,omitempty"` // of a run or a token, checked against a hash in the state
+}
+
+// Result answers a request. Err is nil on success.
+type Result struct {
+	Seq  uint64          `json:"seq"` // Seq the answer is true at
+	Data json.RawMessage `json:"data,omitempty"`
+	Err  *Error          `json:"error,omitempty"`
+}
+
+// Verbs of requests, with the type of their args.
+const (
+	VFleetInit   = "fleet.init"   // FleetInit: the first up
+	VBoardCreate = "board.create" // BoardCreate
+	VBoardApply  = "board.apply"  // BoardApply
+	VBoardSet    = "board.set"    // BoardSet
+	VCardAdd     = "card.add"     // CardAdd
+	VCardEdit    = "card.edit"    // CardEdit
+	VCardLink    = "card.link"    // CardLink
+	VCardUnlink  = "card.unlink"  // CardLink
+	VEvent       = "event"        // FireEvent
+	VStart       = "start"        // Start: by the scheduler (actor platform) or a person
+	VTokenCreate = "token.create" // TokenCreate
+	VTokenRevoke = "token.revoke" // TokenRevoke
+	VNodeJoin    = "node.join"    // NodeJoin, with the token's secret
+	VNodeUp      = "node.up"      // NodeUp: a start of a node, generation by compare-and-set
+	VNodeUpdate  = "node.update"  // NodeUpdate: what a node says of itself changed
+	VNodeVote    = "node.vote"    // NodeVote: a person promotes or demotes
+	VNodeRole    = "node.role"    // NodeRole: the leader records what Raft's configuration is
+	VNodeState   = "node.state"   // NodeState: the leader saw a node come or go
+	VReport      = "report"       // Report: a node's outbox item
+	VObserve     = "observe"      // Observe: the platform saw something about a run
+	VGone        = "gone"         // Gone: lease and margin passed, or a manager's word
+	VReasons     = "reasons"      // Reasons: why cards wait
+	VDue         = "due"          // DueArgs: due times that have come
+	VBarrier     = "barrier"      // nothing: a consistent read waits for its Seq
+)
+
+// FleetInit makes a one-node fleet with the board `default`.
+type FleetInit struct {
+	ID, Name, EraTag string
+	Node             NodeUp
+}
+
+// BoardCreate makes a board.
+type BoardCreate struct {
+	Slug   string `json:"slug"`
+	Prefix string `json:"prefix,omitempty"`
+	Label  string `json:"label,omitempty"`
+	YAML   string `json:"yaml,omitempty"` // its workflow; "" is the default
+}
+
+// BoardApply saves a workflow after validating everything (M-22).
+type BoardApply struct {
+	Board  string `json:"board"`
+	YAML   string `json:"yaml"`
+	DryRun bool   `json:"dry_run,omitempty"`
+}
+
+// BoardSet changes single values: label, home, keep, zone, params.NAME. A value is JSON; null removes.
+type BoardSet struct {
+	Board string                     `json:"board"`
+	Set   map[string]json.RawMessage `json:"set"`
+}
+
+// CardFields are the fields a person gives a card. In an edit, nil leaves a field as it is.
+type CardFields struct {
+	Title        *string           `json:"title,omitempty"`
+	Body         *string           `json:"body,omitempty"`
+	Assignee     *string           `json:"assignee,omitempty"`
+	Machine      *string           `json:"machine,omitempty"`
+	Priority     *int64            `json:"priority,omitempty"`
+	Skills       *[]string         `json:"skills,omitempty"`
+	Model        *string           `json:"model,omitempty"`
+	MaxRuntime   *int64            `json:"max_runtime,omitempty"` // seconds
+	MaxRetries   *int64            `json:"max_retries,omitempty"`
+	Goal         *bool             `json:"goal,omitempty"`
+	GoalMaxTurns *int64            `json:"goal_max_turns,omitempty"`
+	Workspace    *string           `json:"workspace,omitempty"`
+	Branch       *string           `json:"branch,omitempty"`
+	Kind         *string           `json:"kind,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`      // merged; an empty value removes
+	StartAfter   *int64            `json:"start_after,omitempty"` // ms; 0 removes
+}
+
+// CardAdd files a card.
+type CardAdd struct {
+	Board     string   `json:"board"`
+	After     []string `json:"after,omitempty"` // cards it waits for
+	SubtaskOf string   `json:"subtask_of,omitempty"`
+	Triage    bool     `json:"triage,omitempty"`
+	CardFields
+}
+
+// CardEdit changes fields of a card.
+type CardEdit struct {
+	Card string `json:"card"`
+	CardFields
+}
+
+// CardLink makes a card wait for others (or no longer).
+type CardLink struct {
+	Card  string   `json:"card"`
+	After []string `json:"after"`
+}
+
+// FireEvent files an event of the workflow on a card.
+type FireEvent struct {
+	Card    string         `json:"card"`
+	Event   string         `json:"event"`
+	Payload map[string]any `json:"payload,omitempty"`
+	Force   bool           `json:"force,omitempty"` // reclaim, stop_run, cancel: also mark the session gone (M-35)
+	Why     string         `json:"why,omitempty"`
+}
+
+// Start claims a card for a run. The leader's scheduler fills Node (placement)
+// before the executor sees it; Status is the one the plan was made on.
+type Start struct {
+	Card    string `json:"card"`
+	Node    string `json:"node,omitempty"`
+	Status  string `json:"status,omitempty"`
+	Profile string `json:"profile,omitempty"`
+	Force   bool   `json:"force,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// TokenCreate stores a token; ID is the SHA-256 (hex) of its secret.
+type TokenCreate struct {
+	ID    string `json:"id"`
+	Role  string `json:"role"`
+	Local string `json:"local,omitempty"`
+	TTL   int64  `json:"ttl"` // seconds
+	Uses  int64  `json:"uses,omitempty"`
+}
+
+// TokenRevoke ends a token.
+type TokenRevoke struct {
+	ID string `json:"id"`
+}
+
+// NodeUp is what a node says of itself at each start. Generation is the one it
+// expects in the state; the request raises it by one or is refused (M-32, invariant 15).
+type NodeUp struct {
+	ID         string            `json:"id"`
+	Name       string            `json:"name"`
+	Key        []byte            `json:"key"`
+	Addrs      []string          `json:"addrs"`
+	Store      string            `json:"store"`
+	Generation uint64            `json:"generation"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Tools      []string          `json:"tools,omitempty"`
+	Harnesses  []string          `json:"harnesses,omitempty"`
+	Slots      int64             `json:"slots"`
+	Battery    bool              `json:"battery,omitempty"`
+	Replica    bool              `json:"replica,omitempty"`
+	OS         string            `json:"os"`
+	Arch       string            `json:"arch"`
+	Version    string            `json:"version"`
+	Journal    string            `json:"journal"`
+	MemoryMB   int64             `json:"memory_mb,omitempty"`
+}
+
+// NodeJoin adds a node to the list, by a token.
+type NodeJoin struct {
+	Node  NodeUp `json:"node"`
+	Token string `json:"token"` // hash of its secret
+}
+
+// NodeUpdate changes addresses or readings that placement needs.
+type NodeUpdate struct {
+	ID    string   `json:"id"`
+	Addrs []string `json:"addrs,omitempty"`
+}
+
+// NodeVote is a person's word about who votes.
+type NodeVote struct {
+	Node string `json:"node"`
+	Vote bool   `json:"vote"`
+}
+
+// NodeRole records Raft's configuration.
+type NodeRole struct {
+	Node string `json:"node"`
+	Role string `json:"role"`
+}
+
+// NodeState records a change of what the leader's contact table says.
+type NodeState struct {
+	Node  string `json:"node"`
+	State string `json:"state"`
+	Ago   int64  `json:"ago,omitempty"` // ms since it was last heard
+}
+
+// Report kinds: what a node says about a run's order, in order (architecture.md §4).
+const (
+	ReportTaken    = "taken"
+	ReportLaunched = "launched"
+	ReportRefused  = "refused"      // ESTOP, no room, no harness: not the card's fault
+	ReportFailed   = "spawn_failed" // could not be started
+	ReportExited   = "exited"       // the session's process ended; the whole tree is gone
+	ReportGone     = "gone"         // voided or stopped, nothing lives
+)
+
+// Report is an outbox item of a node about one run.
+type Report struct {
+	Kind       string `json:"kind"`
+	Run        string `json:"run"`
+	Order      string `json:"order,omitempty"`
+	SecretHash []byte `json:"secret_hash,omitempty"`
+	PID        int64  `json:"pid,omitempty"`
+	Session    string `json:"session,omitempty"`
+	Workspace  string `json:"workspace,omitempty"`
+	Code       *int64 `json:"code,omitempty"` // nil: no code (the keeper died, or its record is broken)
+	Signal     string `json:"signal,omitempty"`
+	Means      string `json:"means,omitempty"`
+	ResetAt    int64  `json:"reset_at,omitempty"`
+	Error      string `json:"error,omitempty"`
+	Ago        int64  `json:"ago,omitempty"` // ms since it happened (M-02)
+}
+
+// Observe fires an event of the fleet on a run that is current.
+type Observe struct {
+	Run     string         `json:"run"`
+	Event   string         `json:"event"`
+	Payload map[string]any `json:"payload,omitempty"`
+}
+
+// Gone marks a session gone without its node's word.
+type Gone struct {
+	Run string `json:"run"`
+	By  string `json:"by"` // GoneLease or GoneWord
+	Why string `json:"why,omitempty"`
+}
+
+// Reasons records why cards wait; an empty Check clears.
+type Reasons struct {
+	Cards []CardReason `json:"cards"`
+}
+
+// CardReason is one card's reason.
+type CardReason struct {
+	Card  string `json:"card"`
+	Check string `json:"check"`
+	Text  string `json:"text"`
+}
+
+// DueArgs names due times by their stored keys.
+type DueArgs struct {
+	Keys []string `json:"keys"`
+}
+
+// Reading is what the leader knows of a node from its contacts; it is not in the log.
+type Reading struct {
+	State    string  `json:"state"` // online, offline, unknown
+	AgeMS    int64   `json:"age_ms"`
+	Slots    int64   `json:"slots"`
+	Pressure string  `json:"pressure"` // normal, elevated, critical, unknown
+	Load     float64 `json:"load"`
+	FreeMB   int64   `json:"free_mb"`
+	Estop    bool    `json:"estop"`
+}
+
+// The states a reading may have besides NodeOnline and NodeOffline.
+const NodeUnknown = "unknown"
+
+// Env is what Exec knows besides the state: all of it is decided before, so
+// that Exec stays pure.
+type Env struct {
+	Now       int64  // board time, ms
+	Seq       uint64 // the Seq this request's transaction will have
+	Nodes     func(id string) Reading
+	Workflows *Workflows
+}

@@ -1,0 +1,103 @@
+package board
+
+// tx collects what one request changes, over the view it is decided on: reads
+// see its own writes. Nothing of it is kept when the request is refused.
+type tx struct {
+	*Overlay
+	env  *Env
+	req  *Request
+	out  []Op
+	pos  map[tk]int // index in out of a key, so that a key is written once
+	n    int        // events so far
+	seen map[string]bool
+}
+
+func newTx(v View, req *Request, env *Env) *tx {
+	return &tx{Overlay: NewOverlay(v), env: env, req: req, pos: map[tk]int{}}
+}
+
+func (t *tx) write(op Op) {
+	t.Put(op)
+	k := tk{op.Table, op.Key}
+	if i, ok := t.pos[k]; ok {
+		t.out[i] = op
+		return
+	}
+	t.pos[k] = len(t.out)
+	t.out = append(t.out, op)
+}
+
+func (t *tx) put(tab Table, key string, r record) {
+	t.write(Op{Table: tab, Key: key, Val: marshal(r)})
+}
+
+func (t *tx) del(tab Table, key string) {
+	if t.Has(tab, key) {
+		t.write(Op{Table: tab, Key: key, Delete: true})
+	}
+}
+
+func (t *tx) putFleet(f *Fleet)   { t.put(TFleet, FleetKey, f) }
+func (t *tx) putBoard(b *Board)   { t.put(TBoard, b.Slug, b) }
+func (t *tx) putRun(r *Run)       { t.put(TRun, RunKey(r.ID), r) }
+func (t *tx) putHeld(h *Held)     { t.put(THeld, h.Run, h) }
+func (t *tx) putNode(n *Node)     { t.put(TNode, n.ID, n) }
+func (t *tx) putToken(k *Token)   { t.put(TToken, k.ID, k) }
+func (t *tx) putOrder(o *Order)   { t.put(TOrder, OrderKey(o.Node, o.ID), o) }
+func (t *tx) putSlot(s *SlotRec)  { t.put(TSlot, SlotKey(s.Card, s.Slot), s) }
+func (t *tx) putOutbox(o *Outbox) { t.put(TOutbox, o.Journal, o) }
+func (t *tx) delOrder(o *Order)   { t.del(TOrder, OrderKey(o.Node, o.ID)) }
+func (t *tx) delDue(at int64, kind, key string) {
+	if at > 0 {
+		t.del(TDue, DueKey(at, kind, key))
+	}
+}
+
+// putCard stores a card and stamps its change.
+func (t *tx) putCard(c *Card) {
+	c.Updated = t.env.Now
+	t.put(TCard, c.ID, c)
+}
+
+// putBody stores a card's text; "" removes it.
+func (t *tx) putBody(card, body string) {
+	if body == "" {
+		t.del(TText, card)
+		return
+	}
+	t.write(Op{Table: TText, Key: card, Val: []byte(body)})
+}
+
+func (t *tx) putDue(at int64, kind, key string) {
+	if at > 0 {
+		t.put(TDue, DueKey(at, kind, key), &Due{At: at, Kind: kind, Key: key})
+	}
+}
+
+// event records a board-visible change (BRD-08) and chains it to its card,
+// which the caller stores afterwards (c may be nil for events of a board or the fleet).
+func (t *tx) event(c *Card, e Event) *Event {
+	e.ID = EventKey(t.env.Seq, t.n)
+	t.n++
+	e.At = t.env.Now
+	if e.Actor.Kind == "" {
+		e.Actor = t.req.Actor
+	}
+	if e.ID == EventKey(t.env.Seq, 0) && t.req.ID != "" {
+		e.Req = t.req.ID
+	}
+	if c != nil {
+		e.Card, e.Board, e.Prev = c.ID, c.Board, c.LastEvent
+		c.LastEvent = e.ID
+	}
+	t.put(TEvent, e.ID, &e)
+	return &e
+}
+
+// orderID is unique and rising: Seq of the transaction and a count in it.
+func (t *tx) orderID() string {
+	id := EventKey(t.env.Seq, len(t.out))
+	return id
+}
+
+func (t *tx) txn() Txn { return Txn{Time: t.env.Now, Ops: t.out} }
