@@ -85,8 +85,11 @@ func SlotKey(card, slot string) string { return card + "/" + slot }
 // WorkflowKey is the key of a version of a board's workflow.
 func WorkflowKey(slug string, version uint64) string { return fmt.Sprintf("%s/%08x", slug, version) }
 
-// FleetKey is the only key of TFleet.
-const FleetKey = "fleet"
+// Keys of TFleet.
+const (
+	FleetKey = "fleet"
+	IDsKey   = "ids"
+)
 
 func cutLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)

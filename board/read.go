@@ -35,6 +35,14 @@ func scan[T any, P interface {
 // GetFleet reads the fleet's record.
 func GetFleet(v View) *Fleet { return read[Fleet](v, TFleet, FleetKey) }
 
+// GetIDs reads the state of the table of request ids.
+func GetIDs(v View) *IDTable {
+	if t := read[IDTable](v, TFleet, IDsKey); t != nil {
+		return t
+	}
+	return &IDTable{}
+}
+
 // GetBoard reads a board by its slug.
 func GetBoard(v View, slug string) *Board { return read[Board](v, TBoard, slug) }
 

@@ -14,6 +14,7 @@ type Request struct {
 	Journal string          `json:"journal,omitempty"` // outbox items: journal and number instead of an ID
 	Number  uint64          `json:"number,omitempty"`
 	Secret  string          `json:"secret,omitempty"` // of a run or a token, checked against a hash in the state
+	Place   string          `json:"place,omitempty"`  // node chosen by the leader for a start; never taken from a caller
 }
 
 // Result answers a request. Err is nil on success.

@@ -9,7 +9,7 @@ type tx struct {
 	out  []Op
 	pos  map[tk]int // index in out of a key, so that a key is written once
 	n    int        // events so far
-	seen map[string]bool
+	ords int        // orders so far
 }
 
 func newTx(v View, req *Request, env *Env) *tx {
@@ -96,8 +96,24 @@ func (t *tx) event(c *Card, e Event) *Event {
 
 // orderID is unique and rising: Seq of the transaction and a count in it.
 func (t *tx) orderID() string {
-	id := EventKey(t.env.Seq, len(t.out))
-	return id
+	t.ords++
+	return EventKey(t.env.Seq, t.ords)
+}
+
+// fork starts an attempt that may be given up: it sees what t wrote, and
+// nothing of it counts until [tx.join].
+func (t *tx) fork() *tx {
+	f := newTx(t, t.req, t.env)
+	f.n, f.ords = t.n, t.ords
+	return f
+}
+
+// join takes over what a fork wrote.
+func (t *tx) join(f *tx) {
+	for _, op := range f.out {
+		t.write(op)
+	}
+	t.n, t.ords = f.n, f.ords
 }
 
 func (t *tx) txn() Txn { return Txn{Time: t.env.Now, Ops: t.out} }

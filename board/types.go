@@ -39,9 +39,6 @@ type Fleet struct {
 	Name                string
 	Format              uint64 // of the state; raised by the leader
 	Created             int64
-	Horizon             uint64 // Seq of the newest request id dropped; ids below it are never executed
-	Pruned              uint64 // Seq up to which the table of request ids has been walked
-	ReqIDs              int64  // number of ids in the table
 	PausedBy, PausedWhy string
 	PausedAt            int64
 	unknown
@@ -54,12 +51,25 @@ func (f *Fleet) fields(w *wire) {
 	str(w, 4, &f.Name)
 	w.uint(5, &f.Format)
 	w.int(6, &f.Created)
-	w.uint(7, &f.Horizon)
-	w.uint(8, &f.Pruned)
-	w.int(9, &f.ReqIDs)
-	str(w, 10, &f.PausedBy)
-	str(w, 11, &f.PausedWhy)
-	w.int(12, &f.PausedAt)
+	str(w, 7, &f.PausedBy)
+	str(w, 8, &f.PausedWhy)
+	w.int(9, &f.PausedAt)
+}
+
+// IDTable is the state of the table of request ids (architecture.md §2).
+type IDTable struct {
+	Horizon uint64 // Seq of the newest id dropped; an id minted below it is never executed
+	Walked  uint64 // Seq up to which ids have been dropped
+	Count   int64  // ids in the table
+	Oldest  int64  // board time of the oldest id kept, or a little earlier
+	unknown
+}
+
+func (i *IDTable) fields(w *wire) {
+	w.uint(1, &i.Horizon)
+	w.uint(2, &i.Walked)
+	w.int(3, &i.Count)
+	w.int(4, &i.Oldest)
 }
 
 // Board is one kanban board (BRD-01).
@@ -255,6 +265,7 @@ type Run struct {
 	Metadata                           []byte // JSON; keys of others are kept (BRD-07)
 	By                                 Actor  // who started it
 	Verd                               string // profile verdict: exit or explicit
+	Stop                               string // id of its stop order, while one stands
 	unknown
 }
 
@@ -310,6 +321,7 @@ func (r *Run) fields(w *wire) {
 	w.bytes(49, &r.Metadata)
 	w.nest(50, &r.By)
 	str(w, 51, &r.Verd)
+	str(w, 52, &r.Stop)
 }
 
 // Held is one session that is not gone: what caps count and what the next start

@@ -214,7 +214,7 @@ func constantCode(pos int, v any) *code {
 		c.constant, c.value = true, v
 		return c
 	case string:
-		kind = Text
+		kind = String
 	case []any:
 		kind = List
 	case map[string]any:

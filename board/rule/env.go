@@ -14,7 +14,7 @@ const (
 	Truth              // true or false; nil is false
 	Number             // a number; a duration is in seconds
 	Time               // a number: seconds since the epoch; a template shows it as date and time
-	Text               // a string
+	String               // a string
 	List               // a list
 	Map                // a map with free keys
 	Record             // a named thing of the scope with known members: card, run, ...
@@ -55,7 +55,7 @@ func kindWord(w string) Kind {
 	case "time":
 		return Time
 	case "text":
-		return Text
+		return String
 	case "list":
 		return List
 	case "map":
@@ -68,7 +68,7 @@ func kindWord(w string) Kind {
 var scopeKinds = &kinded{kind: Record, members: map[string]*kinded{
 	"card": record(false, `id text, board text, title text, body text, assignee text, machine text, priority number, labels map,
 		skills list:text, model text, harness text, max_runtime number, max_retries number, goal_mode truth, goal_max_turns number,
-		workspace any, branch text, start_after time, created_at time, updated_at time, entered_at time, kind text,
+		workspace any, branch text, tenant text, provider text, effort text, start_after time, started_at time, created_at time, updated_at time, entered_at time, kind text,
 		status text, stored text, previous text, finished truth, parents_done truth, due truth, subtasks_open number,
 		subtask_of text, creator text, run text, runs number, failures number, blocks map, block_kind text, block_reason text,
 		last_outcome text, last_error text, session_live truth`),
@@ -86,9 +86,9 @@ var scopeKinds = &kinded{kind: Record, members: map[string]*kinded{
 	"board":   record(false, "id text, label text, home text, zone text, prefix text"),
 	"now":     of(Time),
 	"item":    of(Any),
-	"context": of(Text), "arc_context": of(Text), "doors": of(Text), "where": of(Text), "news": of(Text),
+	"context": of(String), "arc_context": of(String), "doors": of(String), "where": of(String), "news": of(String),
 	"session": record(false, "id text, mode text"),
-	"prompt":  of(Text), "brief": of(Text),
+	"prompt":  of(String), "brief": of(String),
 }}
 
 // ScopeNames lists the variables of the scope and the members of its closed records ("card.title"), sorted.

@@ -109,8 +109,22 @@ func (l *lowering) identifier(n *ast.IdentifierNode, pos int) *code {
 		return l.fail(pos, "unknown name %s%s", name, Suggest(name, keysOf(scopeKinds.members)))
 	}
 	l.reads = append(l.reads, Read{Name: name, Offset: pos})
-	c := newCode(static.kind, pos, func(f *frame) any { return f.read(pos, f.scope[name]) })
+	c := readCode(static.kind, pos, func(f *frame) any { return f.scope[name] })
 	c.static = static
+	return c
+}
+
+// readCode reads a raw value of the scope. Numbers that are wanted as numbers are not boxed anew.
+func readCode(kind Kind, pos int, raw func(*frame) any) *code {
+	c := newCode(kind, pos, func(f *frame) any { return f.read(pos, raw(f)) })
+	c.num = func(f *frame) (float64, bool) {
+		switch x := raw(f).(type) {
+		case int64:
+			return float64(x), true
+		default:
+			return f.asNumber(pos, f.read(pos, x))
+		}
+	}
 	return c
 }
 
@@ -159,9 +173,9 @@ func (l *lowering) recordMember(n *ast.MemberNode, base, key *code, name string,
 
 func memberCode(kind Kind, base, key *code, pos int) *code {
 	if name, ok := key.value.(string); ok && key.constant {
-		return newCode(kind, pos, func(f *frame) any {
+		return readCode(kind, pos, func(f *frame) any {
 			if m, ok := base.val(f).(map[string]any); ok {
-				return f.read(pos, m[name])
+				return m[name]
 			}
 			return nil
 		})
@@ -309,7 +323,7 @@ func (l *lowering) wanted(c *code, want Kind) {
 		ok = c.kind == Truth || c.kind == Any || c.kind == Nil
 	case Number, Time:
 		ok = c.kind == Number || c.kind == Time || c.kind == Any || c.kind == Nil
-	case Text, List, Map:
+	case String, List, Map:
 		ok = c.kind == want || c.kind == Any || c.kind == Nil
 	case Any:
 		if c.kind == Record {
@@ -337,7 +351,7 @@ func (l *lowering) wantNumber(c *code, n ast.Node, operator string) {
 
 func (l *lowering) wantText(c *code, n ast.Node, operator string) {
 	switch c.kind {
-	case Text, Any, Nil:
+	case String, Any, Nil:
 	default:
 		l.fail(c.pos, "%s takes text and %s is %s", operator, l.describe(n), c.kind)
 	}

@@ -16,13 +16,13 @@ func (l *lowering) unary(n *ast.UnaryNode, pos int) *code {
 		return l.fold(truthCode(pos, func(f *frame) bool { return !c.truth(f) }), c)
 	case "-", "+":
 		l.wantNumber(c, n.Node, n.Operator)
-		sign := 1.0
-		if n.Operator == "-" {
-			sign = -1
-		}
+		negate := n.Operator == "-"
 		return l.fold(numberCode(Number, pos, func(f *frame) (float64, bool) {
 			x, ok := c.num(f)
-			return sign * x, ok
+			if negate {
+				x = 0 - x // not -x: zero has no sign
+			}
+			return x, ok
 		}), c)
 	}
 	return l.fail(pos, "the operator %s is not available", n.Operator)
@@ -108,7 +108,7 @@ func distinct(a, b Kind) bool {
 }
 
 func (l *lowering) ordered(n *ast.BinaryNode, a, b *code, pos int) *code {
-	texts := a.kind == Text && b.kind == Text
+	texts := a.kind == String && b.kind == String
 	if !texts {
 		l.wantNumber(a, n.Left, n.Operator)
 		l.wantNumber(b, n.Right, n.Operator)
@@ -153,7 +153,7 @@ func compareNumbers(a, b float64) int {
 }
 
 func (l *lowering) arithmetic(n *ast.BinaryNode, a, b *code, pos int) *code {
-	if n.Operator == "+" && (a.kind == Text || b.kind == Text || a.kind == Any && b.kind == Any || a.kind == Any && b.kind == Nil || a.kind == Nil && b.kind == Any) {
+	if n.Operator == "+" && (a.kind == String || b.kind == String || a.kind == Any && b.kind == Any || a.kind == Any && b.kind == Nil || a.kind == Nil && b.kind == Any) {
 		return l.plus(n, a, b, pos)
 	}
 	l.wantNumber(a, n.Left, n.Operator)
@@ -186,8 +186,8 @@ func (l *lowering) arithmetic(n *ast.BinaryNode, a, b *code, pos int) *code {
 // plus is + where the sides are not known to be numbers: two numbers or two texts.
 func (l *lowering) plus(n *ast.BinaryNode, a, b *code, pos int) *code {
 	kind := Any
-	if a.kind == Text || b.kind == Text {
-		kind = Text
+	if a.kind == String || b.kind == String {
+		kind = String
 		l.wantText(a, n.Left, "+ with text")
 		l.wantText(b, n.Right, "+ with text")
 	}
@@ -226,7 +226,7 @@ func (l *lowering) plus(n *ast.BinaryNode, a, b *code, pos int) *code {
 func (l *lowering) in(n *ast.BinaryNode, a, b *code, pos int) *code {
 	switch b.kind {
 	case List, Map, Any, Nil:
-	case Text:
+	case String:
 		return l.fail(pos, "in looks into lists and maps; for text write %s contains ...", l.describe(n.Right))
 	default:
 		return l.fail(pos, "in looks into a list or a map and %s is %s", l.describe(n.Right), b.kind)
