@@ -14,7 +14,7 @@ const (
 	Truth              // true or false; nil is false
 	Number             // a number; a duration is in seconds
 	Time               // a number: seconds since the epoch; a template shows it as date and time
-	String               // a string
+	String             // a string
 	List               // a list
 	Map                // a map with free keys
 	Record             // a named thing of the scope with known members: card, run, ...
