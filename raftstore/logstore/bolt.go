@@ -41,6 +41,9 @@ func openBolt(dir string, opts Options) (*boltStore, error) {
 			return nil, err
 		}
 	}
+	if err := checkBoltFile(path); err != nil {
+		return nil, err
+	}
 	db, err := bbolt.Open(path, 0o600, boltOptions())
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", boltFile, err)

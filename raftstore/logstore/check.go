@@ -61,6 +61,9 @@ func Check(dir string) (Report, error) {
 }
 
 func readOnly(path string) (*bbolt.DB, error) {
+	if err := checkBoltFile(path); err != nil {
+		return nil, err
+	}
 	return bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 }
 
@@ -78,8 +81,7 @@ func (r *Report) checkBolt(path string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(checkPages(db), hasBuckets(db))
-	if err != nil {
+	if err := hasBuckets(db); err != nil {
 		return errors.Join(err, db.Close())
 	}
 	err = db.View(func(tx *bbolt.Tx) error {
@@ -97,16 +99,6 @@ func (r *Report) checkBolt(path string) error {
 		})
 	})
 	return errors.Join(err, db.Close())
-}
-
-func checkPages(db *bbolt.DB) error {
-	return db.View(func(tx *bbolt.Tx) error {
-		var all error
-		for err := range tx.Check() {
-			all = errors.Join(all, fmt.Errorf("%w: %w", ErrDamaged, err))
-		}
-		return all
-	})
 }
 
 func (r *Report) checkWAL(dir string) error {
@@ -138,20 +130,17 @@ func (r *Report) walState(path string) (types.PersistentState, error) {
 	if err != nil {
 		return state, err
 	}
-	err = checkPages(db)
-	if err == nil {
-		err = db.View(func(tx *bbolt.Tx) error {
-			meta, stable := tx.Bucket([]byte(metadb.MetaBucket)), tx.Bucket([]byte(metadb.StableBucket))
-			if meta == nil || stable == nil {
-				return fmt.Errorf("%w: %s has no buckets", ErrDamaged, walMetaFile)
-			}
-			r.Stable = stable.Stats().KeyN
-			if raw := meta.Get([]byte(metadb.MetaKey)); raw != nil {
-				return json.Unmarshal(raw, &state)
-			}
-			return nil
-		})
-	}
+	err = db.View(func(tx *bbolt.Tx) error {
+		meta, stable := tx.Bucket([]byte(metadb.MetaBucket)), tx.Bucket([]byte(metadb.StableBucket))
+		if meta == nil || stable == nil {
+			return fmt.Errorf("%w: %s has no buckets", ErrDamaged, walMetaFile)
+		}
+		r.Stable = stable.Stats().KeyN
+		if raw := meta.Get([]byte(metadb.MetaKey)); raw != nil {
+			return json.Unmarshal(raw, &state)
+		}
+		return nil
+	})
 	return state, errors.Join(err, db.Close())
 }
 

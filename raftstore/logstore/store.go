@@ -144,15 +144,11 @@ func openLocked(kind Kind, dir string, opts Options) (*Log, error) {
 	}
 	l := newLog(kind, dir, opts)
 	err = caught(func() error {
-		var err error
-		if kind == WAL {
-			l.in, err = openWAL(dir, opts)
-		} else {
-			l.in, err = openBolt(dir, opts)
-		}
+		in, err := openInner(kind, dir, opts)
 		if err != nil {
 			return err
 		}
+		l.in = in
 		return l.readAll()
 	})
 	if err != nil {
@@ -164,10 +160,25 @@ func openLocked(kind Kind, dir string, opts Options) (*Log, error) {
 	return l, nil
 }
 
+func openInner(kind Kind, dir string, opts Options) (inner, error) {
+	if kind == WAL {
+		s, err := openWAL(dir, opts)
+		if err != nil {
+			return nil, err // not a nil *walStore in an interface
+		}
+		return s, nil
+	}
+	s, err := openBolt(dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // openError tells damage from a disk that refuses: only the second may be better after a second try.
 func openError(dir string, err error) error {
 	var path *fs.PathError
-	if !errors.Is(err, ErrDamaged) && errors.As(err, &path) {
+	if !errors.Is(err, ErrDamaged) && !errors.Is(err, fs.ErrNotExist) && errors.As(err, &path) {
 		return fmt.Errorf("log store %s: %w", dir, err)
 	}
 	return damaged(dir, err)

@@ -35,10 +35,14 @@ type walDisk struct {
 }
 
 func openWAL(dir string, opts Options) (*walStore, error) {
+	if err := checkBoltFile(filepath.Join(dir, walMetaFile)); err != nil {
+		return nil, err
+	}
 	disk := &walDisk{FS: walfs.New(), fault: opts.fault}
+	meta := &walMeta{dir: dir, disk: disk, segmentSize: opts.SegmentSize}
 	w, err := wal.Open(dir,
-		wal.WithSegmentFiler(segment.NewFiler(dir, disk)),
-		wal.WithMetaStore(&walMeta{dir: dir, disk: disk, segmentSize: opts.SegmentSize}),
+		wal.WithSegmentFiler(walFiler{segment.NewFiler(dir, disk)}),
+		wal.WithMetaStore(meta),
 		wal.WithCodec(walCodec{}),
 		wal.WithSegmentSize(opts.SegmentSize),
 		wal.WithLogger(hclog.New(&hclog.LoggerOptions{
@@ -46,9 +50,23 @@ func openWAL(dir string, opts Options) (*walStore, error) {
 		})),
 	)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, meta.Close()) // raft-wal leaves it open, and locked
 	}
 	return &walStore{WAL: w, disk: disk}, nil
+}
+
+// walFiler names our encoding in the head of every segment. raft-wal v0.4.1 writes the number of its own into segments
+// and meta data whatever it was given, and refuses to open them again; walMeta does the same for the meta data.
+type walFiler struct{ *segment.Filer }
+
+func (f walFiler) Create(i types.SegmentInfo) (types.SegmentWriter, error) {
+	i.Codec = codecID
+	return f.Filer.Create(i)
+}
+
+func (f walFiler) RecoverTail(i types.SegmentInfo) (types.SegmentWriter, error) {
+	i.Codec = codecID
+	return f.Filer.RecoverTail(i)
 }
 
 // logLines hands raft-wal's lines to our log.
@@ -184,6 +202,9 @@ func repairTail(path string, info types.SegmentInfo) (segmentScan, error) {
 }
 
 func (m *walMeta) CommitState(s types.PersistentState) error {
+	for i := range s.Segments {
+		s.Segments[i].Codec = codecID
+	}
 	return m.disk.do("meta", 2, func() error { return m.BoltMetaDB.CommitState(s) })
 }
 
