@@ -220,10 +220,9 @@ const (
 
 // Who gave a run its verdict (M-35).
 const (
-	ByOwn      = "own"     // its own word
-	ByExit     = "exit"    // its process ended, the workflow judged
-	ByOutside  = "outside" // timed out, reclaim, cancel, ...: a stop order stands
-	ByOrphaned = "orphaned"
+	ByOwn     = "own"     // its own word
+	ByExit    = "exit"    // its process ended, the workflow judged
+	ByOutside = "outside" // timed out, reclaim, cancel, ...: a stop order stands
 )
 
 // How a session came to be gone (M-35); "" is not gone.
@@ -261,7 +260,10 @@ type Run struct {
 	SeenAt, MissingSince, OfflineSince int64
 	Workflow                           uint64 // version it was started with
 	Asks                               int64
-	Forced, KeepSession                bool
+	Forced                             bool
+	Keeps                              string // run whose session it was claimed to take over
+	Stored                             string // how the status entered is stored
+	Over, Closed                       bool   // see lease.Run
 	Metadata                           []byte // JSON; keys of others are kept (BRD-07)
 	By                                 Actor  // who started it
 	Verd                               string // profile verdict: exit or explicit
@@ -317,11 +319,14 @@ func (r *Run) fields(w *wire) {
 	w.uint(45, &r.Workflow)
 	w.int(46, &r.Asks)
 	w.bool(47, &r.Forced)
-	w.bool(48, &r.KeepSession)
+	str(w, 48, &r.Keeps)
 	w.bytes(49, &r.Metadata)
 	w.nest(50, &r.By)
 	str(w, 51, &r.Verd)
 	str(w, 52, &r.Stop)
+	str(w, 53, &r.Stored)
+	w.bool(54, &r.Over)
+	w.bool(55, &r.Closed)
 }
 
 // Held is one session that is not gone: what caps count and what the next start

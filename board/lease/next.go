@@ -66,7 +66,7 @@ func void(e Entry, why string, file *Report) Decision {
 }
 
 func file(e Entry, r Report, why string) Decision {
-	e.Filed = e.Filed.With(r)
+	e.Filed, e.Done = e.Filed.With(r), e.Done&^(1<<r)
 	return Decision{Do: DoRecord, Entry: e, Files: true, File: r, Why: why}
 }
 

@@ -39,7 +39,7 @@ func (f *frame) fail(pos int, format string, args ...any) {
 	}
 }
 
-func (f *frame) error(source string) error { return errorAt(source, f.pos, f.message) }
+func (f *frame) error(source string) error { return ErrorAt(source, f.pos, f.message) }
 
 // spend takes steps from the budget; false: none left, or an earlier failure.
 func (f *frame) spend(pos, steps int) bool {

@@ -25,7 +25,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (character %d)", e.Message, e.Column)
 }
 
-func errorAt(source string, offset int, message string) *Error {
+// ErrorAt makes an error at a place of a source, given in characters from its start.
+func ErrorAt(source string, offset int, message string) *Error {
 	line, column, i := 1, 1, 0
 	for _, r := range source {
 		if i == offset {
@@ -66,15 +67,15 @@ func Compile(source string, want Kind) (*Expr, error) {
 
 func compile(source string, want Kind) (e *Expr, fail *Error) {
 	if len(source) > MaxSource {
-		return nil, errorAt(source, 0, fmt.Sprintf("the expression has %d bytes, more than %d: move it into params or several steps", len(source), MaxSource))
+		return nil, ErrorAt(source, 0, fmt.Sprintf("the expression has %d bytes, more than %d: move it into params or several steps", len(source), MaxSource))
 	}
 	if strings.TrimSpace(source) == "" {
-		return nil, errorAt(source, 0, "the expression is empty: leave the key out, or write nil")
+		return nil, ErrorAt(source, 0, "the expression is empty: leave the key out, or write nil")
 	}
 	// expr's parser is foreign code that reads what users write: a panic in it is an error, not a crash.
 	defer func() {
 		if r := recover(); r != nil {
-			e, fail = nil, errorAt(source, 0, fmt.Sprintf("the expression cannot be read: %v", r))
+			e, fail = nil, ErrorAt(source, 0, fmt.Sprintf("the expression cannot be read: %v", r))
 		}
 	}()
 	tree, err := parser.ParseWithConfig(source, &conf.Config{MaxNodes: maxNodes, DisableIfOperator: true})
@@ -205,7 +206,7 @@ func (e *Expr) Number(scope Scope) (float64, bool, error) {
 			return n, true, nil
 		}
 	}
-	return 0, false, errorAt(e.source, 0, fmt.Sprintf("a number is wanted and %s is %s", e.source, named(v)))
+	return 0, false, ErrorAt(e.source, 0, fmt.Sprintf("a number is wanted and %s is %s", e.source, named(v)))
 }
 
 func parseError(source string, err error) *Error {
@@ -222,5 +223,5 @@ func parseError(source string, err error) *Error {
 	case strings.Contains(message, "unexpected token Operator(\"=\")"):
 		message = "= is no operator: compare with =="
 	}
-	return errorAt(source, offset, message)
+	return ErrorAt(source, offset, message)
 }

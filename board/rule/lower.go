@@ -22,7 +22,7 @@ type lowering struct {
 
 func (l *lowering) fail(pos int, format string, args ...any) *code {
 	if l.err == nil {
-		l.err = errorAt(l.source, pos, fmt.Sprintf(format, args...))
+		l.err = ErrorAt(l.source, pos, fmt.Sprintf(format, args...))
 	}
 	return constantCode(pos, nil)
 }

@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,7 +22,7 @@ type part struct {
 // CompileText checks and compiles a template. The error is a *Error with its place in the template.
 func CompileText(source string) (*Text, error) {
 	if len(source) > MaxTemplate {
-		return nil, errorAt(source, 0, fmt.Sprintf("the text has %d bytes, more than %d", len(source), MaxTemplate))
+		return nil, ErrorAt(source, 0, fmt.Sprintf("the text has %d bytes, more than %d", len(source), MaxTemplate))
 	}
 	t := &Text{source: source}
 	rest, offset := source, 0
@@ -45,17 +44,17 @@ func CompileText(source string) (*Text, error) {
 		take(2)
 		end := closing(rest)
 		if end < 0 {
-			return nil, errorAt(source, start, "{{ has no }} after it")
+			return nil, ErrorAt(source, start, "{{ has no }} after it")
 		}
 		at := offset
 		e, err := compile(take(end), Any)
 		take(2)
 		if err != nil {
-			return nil, errorAt(source, at+err.Offset, err.Message)
+			return nil, ErrorAt(source, at+err.Offset, err.Message)
 		}
 		t.parts = append(t.parts, part{expr: e, offset: at})
 		if len(t.parts) > 2*maxNodes {
-			return nil, errorAt(source, start, fmt.Sprintf("the text has more than %d expressions", maxNodes))
+			return nil, ErrorAt(source, start, fmt.Sprintf("the text has more than %d expressions", maxNodes))
 		}
 	}
 	return t, nil
@@ -183,7 +182,7 @@ func (t *Text) Render(scope Scope) (string, error) {
 			return "", err
 		}
 		if b.Len() > MaxString {
-			return "", errorAt(t.source, p.offset, fmt.Sprintf("the text would be longer than %d bytes", MaxString))
+			return "", ErrorAt(t.source, p.offset, fmt.Sprintf("the text would be longer than %d bytes", MaxString))
 		}
 	}
 	return b.String(), nil
@@ -193,7 +192,7 @@ func (p part) render(b *strings.Builder, scope Scope, source string) error {
 	f := frame{scope: scope, steps: maxSteps}
 	v := p.expr.code.val(&f)
 	if f.failed() {
-		return errorAt(source, p.offset+f.pos, f.message)
+		return ErrorAt(source, p.offset+f.pos, f.message)
 	}
 	if n, ok := v.(float64); ok && p.expr.code.kind == Time {
 		zone, err := location(fmt.Sprint(boardZone(&f)))
@@ -205,13 +204,4 @@ func (p part) render(b *strings.Builder, scope Scope, source string) error {
 	}
 	format(b, v, 0)
 	return nil
-}
-
-// Fields that a place of the workflow allows are checked by their names; Unknown gives the reads that are
-// neither in allowed nor members of one that is.
-func Unknown(reads []Read, allowed func(variable string) bool) []Read {
-	return slices.DeleteFunc(slices.Clone(reads), func(r Read) bool {
-		variable, _, _ := strings.Cut(r.Name, ".")
-		return allowed(variable)
-	})
 }
