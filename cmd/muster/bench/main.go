@@ -1,0 +1,236 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// An Env is what a bench is given: where to work and how to measure.
+type Env struct {
+	Dir     string // an empty folder of the bench's own, removed after it
+	Windows int
+	Window  time.Duration
+	Log     io.Writer // progress, a line at a time
+}
+
+// Config is the house method in this environment.
+func (e Env) Config(name, unit string, goals ...Goal) Config {
+	c := DefaultConfig(name, unit, e.Dir)
+	c.Windows, c.Window, c.Goals = e.Windows, e.Window, goals
+	c.Warmup = min(c.Warmup, e.Window)
+	return c
+}
+
+// A Bench is one thing that can be measured. Run returns a *Missing when the
+// machine lacks what the bench stands on.
+type Bench struct {
+	Name  string
+	About string
+	Run   func(ctx context.Context, env Env) ([]Result, error)
+}
+
+// Missing says what a bench needs and why, so that it is skipped with words.
+type Missing struct{ What, Why string }
+
+func (m *Missing) Error() string { return fmt.Sprintf("needs %s: %s", m.What, m.Why) }
+
+// Benches lists what this package can measure. A bench of a room stands in a
+// file of its own here and is added to this list.
+func Benches() []Bench {
+	return []Bench{
+		{"null", "fdatasync against itself: what this machine can tell apart", null},
+		{"etcd-ack", "etcd: one client's put, against one fdatasync and one round trip (the baseline of P2)", etcdAck},
+		{"etcd-conns", "etcd: 64 clients on 4 connections, against 64 connections (why the baseline of P1 has 4)", etcdConns},
+	}
+}
+
+// An Envelope is the JSON of one run: version, place and results.
+type Envelope struct {
+	V       int       `json:"v"`
+	Kind    string    `json:"kind"`
+	At      time.Time `json:"at"`
+	Machine Machine   `json:"machine"`
+	Results []Result  `json:"results"`
+	Skipped []Skip    `json:"skipped,omitempty"`
+}
+
+// Skip is a bench that could not run here.
+type Skip struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+const (
+	envelopeVersion = 1
+	envelopeKind    = "muster-bench"
+)
+
+// Main is the entry of `muster bench`: it runs the benches named in args, all
+// without a name. Exit codes: 0 measured (also without a verdict), 1 a bench
+// failed, 2 a mistake in the call.
+func Main(args []string, stdout, stderr io.Writer) int {
+	return run(Benches(), args, stdout, stderr)
+}
+
+type options struct {
+	env   Env
+	json  string
+	list  bool
+	names []string
+}
+
+func run(benches []Bench, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return 2
+	}
+	if o.list {
+		for _, b := range benches {
+			fmt.Fprintf(stdout, "%-14s %s\n", b.Name, b.About)
+		}
+		return 0
+	}
+	chosen, err := choose(benches, o.names)
+	if err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := measureAll(ctx, chosen, o, stdout, stderr); err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	o := options{env: Env{Log: stderr}}
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.Usage = func() {
+		fmt.Fprintln(stderr, "usage: muster bench [flags] [NAME...]     (--list shows the names)")
+		f.PrintDefaults()
+	}
+	f.StringVar(&o.env.Dir, "dir", os.TempDir(), "folder on the disk to measure; what is written there is removed")
+	f.IntVar(&o.env.Windows, "windows", leastWindows, "pairs of windows; fewer than 7 give no verdict")
+	f.DurationVar(&o.env.Window, "window", 5*time.Second, "length of one side's window")
+	f.StringVar(&o.json, "json", "", "write machine, results and every window as JSON to this file (- is stdout, instead of text)")
+	f.BoolVar(&o.list, "list", false, "list the benches")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.names = f.Args()
+	return o, nil
+}
+
+func choose(benches []Bench, names []string) ([]Bench, error) {
+	if len(names) == 0 {
+		return benches, nil
+	}
+	var chosen []Bench
+	for _, name := range names {
+		i := slices.IndexFunc(benches, func(b Bench) bool { return b.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no bench %q; see: muster bench --list", name)
+		}
+		chosen = append(chosen, benches[i])
+	}
+	return chosen, nil
+}
+
+// measureAll runs the benches one after the other. One that fails does not
+// keep the others from running; their results are written all the same.
+func measureAll(ctx context.Context, benches []Bench, o options, stdout, stderr io.Writer) error {
+	text := stdout
+	if o.json == "-" {
+		text = io.Discard
+	}
+	e := Envelope{V: envelopeVersion, Kind: envelopeKind, At: time.Now().UTC(), Machine: DescribeMachine(ctx, o.env.Dir), Results: []Result{}}
+	m := e.Machine
+	fmt.Fprintf(text, "machine: %d cores, %s, %s %s, %s on %s, %s, commit %s, load %s\n\n",
+		m.Cores, m.CPU, m.Kernel, m.Arch, m.Folder, m.Filesystem, m.Go, m.Commit, m.Load)
+	var failed []error
+	for _, b := range benches {
+		if ctx.Err() != nil {
+			failed = append(failed, ctx.Err())
+			break
+		}
+		fmt.Fprintf(stderr, "bench %s\n", b.Name)
+		results, err := inFolder(ctx, b, o.env)
+		for i := range results {
+			if err := results[i].WriteText(text); err != nil {
+				return fmt.Errorf("print: %w", err)
+			}
+		}
+		e.Results = append(e.Results, results...)
+		var missing *Missing
+		switch {
+		case errors.As(err, &missing):
+			e.Skipped = append(e.Skipped, Skip{b.Name, missing.Error()})
+			fmt.Fprintf(text, "%s: skipped: %v\n", b.Name, missing)
+		case err != nil:
+			failed = append(failed, err)
+		}
+		fmt.Fprintln(text)
+	}
+	if err := e.write(o.json, stdout); err != nil {
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// inFolder gives a bench a folder of its own for its time.
+func inFolder(ctx context.Context, b Bench, env Env) ([]Result, error) {
+	dir, err := os.MkdirTemp(env.Dir, "muster-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("%s: folder: %w", b.Name, err)
+	}
+	defer os.RemoveAll(dir)
+	env.Dir = dir
+	return b.Run(ctx, env)
+}
+
+// write puts the envelope where it is wanted, whole or not at all.
+func (e Envelope) write(path string, stdout io.Writer) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return fmt.Errorf("results as JSON: %w", err)
+	}
+	text = append(text, '\n')
+	if path == "-" {
+		_, err = stdout.Write(text)
+	} else {
+		err = renameio.WriteFile(filepath.Clean(path), text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	return nil
+}
+
+// null measures one thing against itself, so that a reader sees how far from 1
+// a ratio lies here by chance alone.
+func null(ctx context.Context, env Env) ([]Result, error) {
+	side := Fdatasync(env.Dir)
+	r, err := Pair(ctx, env.Config("null", "ms"), side, side)
+	return []Result{r}, err
+}
