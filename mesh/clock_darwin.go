@@ -1,0 +1,22 @@
+package mesh
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// BootClock is the time since the machine started, sleep included (macOS's
+// CLOCK_MONOTONIC goes on in sleep). No step of the wall clock moves it. It is
+// what leases count with: Go's own clock stands still while the machine sleeps.
+func BootClock() time.Duration { return readClock(unix.CLOCK_MONOTONIC) }
+
+// AwakeClock is the time since the machine started, sleep not included.
+func AwakeClock() time.Duration { return readClock(unix.CLOCK_UPTIME_RAW) }
+
+func readClock(id int32) time.Duration {
+	var ts unix.Timespec
+	// It cannot fail for a clock that exists.
+	_ = unix.ClockGettime(id, &ts)
+	return time.Duration(ts.Nano())
+}
