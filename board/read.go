@@ -214,3 +214,13 @@ func NextDue(v View) (at int64) {
 	scan(v, TDue, "", "", func(_ string, d *Due) bool { at = d.At; return false })
 	return at
 }
+
+// DecodeOrder reads an order as it is stored, nil when it is broken: what is
+// pushed to a node is the stored form.
+func DecodeOrder(b []byte) *Order {
+	o := new(Order)
+	if unmarshal(b, o) != nil {
+		return nil
+	}
+	return o
+}

@@ -55,6 +55,7 @@ const (
 // FleetInit makes a one-node fleet with the board `default`.
 type FleetInit struct {
 	ID, Name, EraTag string
+	Gossip           []byte
 	Node             NodeUp
 }
 
@@ -174,6 +175,7 @@ type NodeUp struct {
 	Version    string            `json:"version"`
 	Journal    string            `json:"journal"`
 	MemoryMB   int64             `json:"memory_mb,omitempty"`
+	Start      string            `json:"start,omitempty"` // of this start, so that a lost answer is known again
 }
 
 // NodeJoin adds a node to the list, by a token.

@@ -33,6 +33,7 @@ func (a *Actor) fields(w *wire) {
 
 // Fleet is the one record about the whole fleet.
 type Fleet struct {
+	Gossip              []byte // key of the gossip packets
 	ID                  string // random, made by the first up
 	Era                 uint64 // number of the era (architecture.md §6)
 	EraTag              string // its random half
@@ -54,6 +55,7 @@ func (f *Fleet) fields(w *wire) {
 	str(w, 7, &f.PausedBy)
 	str(w, 8, &f.PausedWhy)
 	w.int(9, &f.PausedAt)
+	w.bytes(10, &f.Gossip)
 }
 
 // IDTable is the state of the table of request ids (architecture.md §2).
@@ -540,6 +542,7 @@ type Node struct {
 	Draining          bool
 	Journal           string // id of its outbox journal
 	MemoryMB          int64
+	StartID           string // of the start that made this generation
 	unknown
 }
 
@@ -570,6 +573,7 @@ func (n *Node) fields(w *wire) {
 	w.bool(24, &n.Draining)
 	str(w, 25, &n.Journal)
 	w.int(26, &n.MemoryMB)
+	str(w, 27, &n.StartID)
 }
 
 // Token lets somebody join or call (architecture.md §6). Only a hash of its secret is kept; the key is that hash.
