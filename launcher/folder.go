@@ -1,0 +1,244 @@
+package launcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"muster/board/lease"
+
+	"golang.org/x/sys/unix"
+)
+
+// The files of a run's folder. Everything in it is 0600 in a folder 0700: the
+// log, the prompt and the secret are the session's own.
+const (
+	fileSpec   = "spec.json"   // what to start; written before the keeper
+	fileLock   = "lock"        // flock: one keeper per run
+	fileVoid   = "void"        // this launch is dead: a keeper that finds it ends
+	fileProc   = "proc.json"   // who was started; on disk before the program runs
+	fileExit   = "exit.json"   // how it ended; written when the whole tree is dead
+	fileSocket = "k.sock"      // the keeper's control socket
+	fileLog    = "log"         // stdout and stderr of the session
+	fileKeeper = "keeper.log"  // the keeper's own last words
+	fileSecret = "secret.json" // run, role, slot and secret, for the session
+	fileWords  = "words"       // what the session said, with its outcome
+	fileBrief  = "brief"       // the prompt
+	fileBody   = "body"        // the card's body
+)
+
+// LogFile is the name of a run's output in its folder.
+const LogFile = fileLog
+
+// Spec is all a keeper needs; it asks nobody. Moments are on the boot clock
+// (see [BootNow]), so they count sleep.
+type Spec struct {
+	Run   string   `json:"run"`
+	Node  string   `json:"node"`
+	Key   string   `json:"key"`   // launch key: run id and purpose
+	Nonce string   `json:"nonce"` // marks the tree: in its environment and in its cgroup's name
+	Argv  []string `json:"argv"`
+	Env   []string `json:"env"` // complete; nothing is inherited
+	Dir   string   `json:"dir"` // where the session runs
+
+	Boot     string        `json:"boot"`               // boot id the moments belong to
+	StartBy  lease.Instant `json:"start_by"`           // no start from here on
+	Deadline lease.Instant `json:"deadline,omitempty"` // of the lease; 0: none
+	Lease    time.Duration `json:"lease,omitempty"`
+	Kill     time.Duration `json:"kill"` // TERM to KILL
+	Leave    time.Duration `json:"leave"`
+	Estop    string        `json:"estop,omitempty"` // no start while this file exists
+
+	Card  string `json:"card"`
+	Slot  string `json:"slot"`
+	Role  string `json:"role"`
+	Order string `json:"order"`
+	Era   uint64 `json:"era"`
+	Epoch uint64 `json:"epoch"`
+}
+
+// Proc is who was started: what identifies the process without its name.
+type Proc struct {
+	PID    int    `json:"pid"`
+	Start  int64  `json:"start"` // ticks since boot, as the machine counts them outside of any namespace
+	Boot   string `json:"boot"`
+	Nonce  string `json:"nonce"`
+	Keeper int    `json:"keeper"`
+	Cgroup string `json:"cgroup,omitempty"` // leaf of cgroup v2 made for it
+}
+
+// Exit is how a run's process ended. Code is nil when nobody saw a code: a
+// signal ended it, its keeper died, or the machine did (M-08: never 0).
+type Exit struct {
+	Started bool          `json:"started"` // false: no program of this run was ever executed
+	Code    *int64        `json:"code,omitempty"`
+	Signal  string        `json:"signal,omitempty"`
+	Error   string        `json:"error,omitempty"`
+	Refused string        `json:"refused,omitempty"` // void, estop, late: why the keeper did not start
+	Boot    string        `json:"boot"`
+	At      lease.Instant `json:"at"`
+	Wall    int64         `json:"wall"` // ms since the epoch, for use across a reboot (M-02)
+}
+
+// Why a keeper did not start the session.
+const (
+	RefusedVoid  = "void"  // declared dead before it began
+	RefusedEstop = "estop" // the file ESTOP is there (M-16)
+	RefusedLate  = "late"  // the lease, or the ten seconds after the contact, are over
+)
+
+// ago is how long ago the exit was, 0 when it cannot be known.
+func (e *Exit) ago(boot string, now lease.Instant, wall time.Time) time.Duration {
+	if e.Boot == boot && e.At > 0 {
+		return max(0, now.Sub(e.At))
+	}
+	return max(0, wall.Sub(time.UnixMilli(e.Wall)))
+}
+
+// writeAtomic replaces dir/name by data: after a crash there is the old file or
+// the new one, whole. With sync it is on disk when this returns.
+func writeAtomic(dir, name string, data []byte, sync bool) error {
+	tmp, err := os.CreateTemp(dir, "."+name+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	if err == nil && sync {
+		err = tmp.Sync()
+	}
+	err = errors.Join(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+		return err
+	}
+	if sync {
+		return syncDir(dir)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func writeJSON(dir, name string, v any, sync bool) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return writeAtomic(dir, name, append(b, '\n'), sync)
+}
+
+func readJSON(dir, name string, v any) error {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return fmt.Errorf("%s is empty", name)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s is broken: %w", name, err)
+	}
+	return nil
+}
+
+// ReadSpec reads what a run's folder was made for.
+func ReadSpec(dir string) (*Spec, error) {
+	s := new(Spec)
+	if err := readJSON(dir, fileSpec, s); err != nil {
+		return nil, err
+	}
+	if s.Run == "" || s.Nonce == "" {
+		return nil, fmt.Errorf("%s names no run", fileSpec)
+	}
+	return s, nil
+}
+
+// ReadProc reads who was started; fs.ErrNotExist when nobody was.
+func ReadProc(dir string) (*Proc, error) {
+	p := new(Proc)
+	if err := readJSON(dir, fileProc, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// WriteProc records who was started, synced.
+func WriteProc(dir string, p *Proc) error { return writeJSON(dir, fileProc, p, true) }
+
+// ReadExit reads how a run ended. There is no record (nil, nil) while it runs.
+// An empty or broken record is an end without a code, never code 0 (SUP-12, M-08).
+func ReadExit(dir string) (*Exit, error) {
+	e := new(Exit)
+	err := readJSON(dir, fileExit, e)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err == nil && e.Boot != "":
+		return e, nil
+	case err == nil:
+		err = fmt.Errorf("%s says nothing", fileExit)
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return nil, err
+	}
+	return &Exit{Started: true, Error: "its exit record cannot be read: " + err.Error(), Wall: time.Now().UnixMilli()}, nil
+}
+
+// WriteExit records how a run ended, synced. It is called when nothing of the
+// run lives any more.
+func WriteExit(dir string, e *Exit) error { return writeJSON(dir, fileExit, e, true) }
+
+// isVoid tells that the launch of this folder has been declared dead.
+func isVoid(dir string) bool { return exists(filepath.Join(dir, fileVoid)) }
+
+// writeVoid declares the launch dead; a keeper that comes later ends.
+func writeVoid(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, fileVoid), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close(), syncDir(dir))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// errHeld says that somebody else holds a run's folder.
+var errHeld = errors.New("the run's folder is held by a keeper")
+
+// takeLock takes the folder's lock without waiting, or answers errHeld. It is
+// let go by closing the file, or by the death of its holder.
+func takeLock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, fileLock), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errHeld
+		}
+		return nil, fmt.Errorf("lock of %s: %w", dir, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,344 @@
+package launcher
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster/board/lease"
+)
+
+// KeepVerb is the hidden verb of the binary that runs [Keep].
+const KeepVerb = "keep"
+
+// keeper is the one loop that starts a session, holds its deadline, ends its
+// whole tree and writes how it ended.
+type keeper struct {
+	dir  string // as given, for people; the process stands in it
+	spec *Spec
+	lock *os.File
+	hub  *hub
+	sigs chan os.Signal
+
+	tree  tree
+	timer *bootTimer
+	main  *syscall.WaitStatus // of the session's first process, nil while it lives
+
+	deadline lease.Instant // of the lease; 0: none
+	ending   bool          // TERM is out
+	killAt   lease.Instant // when KILL is due, while ending
+	killing  time.Duration // KILL is out: how long until it is sent again
+	why      string        // who ended it, "" when it ended by itself
+}
+
+// Keep is the whole life of a keeper: args are the run's folder and, when its
+// node started it, the number of the descriptor it shares with the node. It
+// returns when nothing of the session lives and its exit record is on disk, or
+// with an error when this folder is not for it (held, or used before).
+//
+// With "-" for a folder it waits for the node to name one: a keeper that is
+// started in advance costs a start no time.
+func Keep(args []string) error {
+	// The session's process asks to die with the thread that started it.
+	runtime.LockOSThread()
+	debug.SetGCPercent(40)
+	if len(args) == 0 || len(args) > 2 {
+		return errors.New("usage: keep RUNDIR [FD]: this verb is the node's own")
+	}
+	k := &keeper{dir: args[0], hub: newHub(), sigs: make(chan os.Signal, 16)}
+	// Notify, not Ignore: what is ignored stays ignored in the session.
+	signal.Notify(k.sigs, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	if len(args) == 2 {
+		if err := k.inherit(args[1]); err != nil {
+			return err
+		}
+	}
+	if k.dir == "-" {
+		return nil // its node went away before it had a use for it
+	}
+	defer k.hub.close()
+	if err := k.open(); err != nil {
+		return fmt.Errorf("keeper of %s: %w", k.dir, err)
+	}
+	defer k.lock.Close()
+	exit, err := k.run()
+	if err != nil {
+		exit = &Exit{Error: err.Error()}
+	}
+	return k.finish(exit)
+}
+
+// inherit takes over the connection the node made before it started us.
+func (k *keeper) inherit(fd string) error {
+	n, err := strconv.Atoi(fd)
+	if err != nil || n < 3 {
+		return fmt.Errorf("keeper: %q is no descriptor", fd)
+	}
+	f := os.NewFile(uintptr(n), "node")
+	c, err := net.FileConn(f)
+	f.Close()
+	if err != nil {
+		return fmt.Errorf("keeper: descriptor %d: %w", n, err)
+	}
+	r := bufio.NewReader(c)
+	if k.dir == "-" {
+		m, err := readMessage(r)
+		if err != nil || m.Op != opTake || m.Dir == "" {
+			c.Close()
+			return nil
+		}
+		k.dir = m.Dir
+	}
+	k.hub.add(c, r)
+	return nil
+}
+
+// open makes the folder this keeper's own: one keeper per run, and one run per
+// folder, ever.
+func (k *keeper) open() (err error) {
+	if err := os.Chdir(k.dir); err != nil {
+		return err
+	}
+	if err := wordsTo(fileKeeper); err != nil {
+		return err
+	}
+	if k.lock, err = takeLock("."); err != nil {
+		return err
+	}
+	if k.spec, err = ReadSpec("."); err != nil {
+		return err
+	}
+	for _, used := range []string{fileProc, fileExit} {
+		if exists(used) {
+			return fmt.Errorf("run %s has been started before (%s is there); a run is started once", k.spec.Run, used)
+		}
+	}
+	if k.timer, err = newBootTimer(); err != nil {
+		return err
+	}
+	return k.hub.listen()
+}
+
+// run starts the session and follows it to its end. An error means that
+// nothing was executed.
+func (k *keeper) run() (*Exit, error) {
+	if refused, why := k.lastCheck(); refused != "" {
+		return &Exit{Refused: refused, Error: why}, nil
+	}
+	if err := becomeReaper(); err != nil {
+		return nil, err
+	}
+	g, err := openGate(k.spec)
+	if err != nil {
+		return nil, err
+	}
+	k.tree = tree{pid: g.pid, leaf: g.leaf}
+	k.deadline = k.spec.Deadline
+	proc := &Proc{PID: g.pid, Start: startOf(g.pid), Boot: bootID(), Nonce: k.spec.Nonce, Keeper: os.Getpid(), Cgroup: g.leaf}
+	err = WriteProc(".", proc)
+	refused, why := "", ""
+	if err == nil {
+		refused, why = k.lastCheck()
+	}
+	if err == nil && refused == "" {
+		err = g.release()
+	}
+	if err != nil || refused != "" {
+		g.drop()
+		k.end(0, "")
+		k.follow()
+		return &Exit{Refused: refused, Error: errors.Join(err, errorOf(why)).Error()}, nil
+	}
+	k.hub.tell(message{Event: evStarted, Run: k.spec.Run, PID: g.pid})
+	k.follow()
+	return k.exit(), nil
+}
+
+func errorOf(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
+
+// lastCheck looks, under the folder's lock, whether the session may still be
+// executed: once before anything is made, and once last thing before exec.
+func (k *keeper) lastCheck() (refused, why string) {
+	c := lease.LastCheck{
+		Void:  isVoid("."),
+		Estop: k.spec.Estop != "" && exists(k.spec.Estop),
+		By:    k.spec.StartBy,
+		Now:   bootNow(),
+	}
+	if k.spec.Boot != bootID() {
+		c.By = 0 // moments of another boot mean nothing
+	}
+	ok, why := lease.KeeperMayExec(c)
+	switch {
+	case ok:
+		return "", ""
+	case c.Void:
+		return RefusedVoid, why
+	case c.Estop:
+		return RefusedEstop, why
+	}
+	return RefusedLate, why
+}
+
+// follow waits, without polling, until the session's process has ended and
+// nothing of its tree lives.
+func (k *keeper) follow() {
+	again := time.NewTimer(time.Hour)
+	defer again.Stop()
+	for {
+		empty := k.tree.reap(func(pid int, ws syscall.WaitStatus) {
+			if pid == k.tree.pid {
+				k.main = &ws
+			}
+		})
+		if k.main != nil && empty {
+			return
+		}
+		if k.main != nil && !k.ending {
+			k.end(k.spec.Kill, "") // its process has ended, what it left behind ends too
+		}
+		k.due()
+		if k.killing > 0 {
+			again.Reset(k.killing)
+		}
+		select {
+		case s := <-k.sigs:
+			if s == syscall.SIGTERM {
+				k.end(k.spec.Kill, "its keeper was told to end (shutdown of the machine?)")
+			}
+		case c := <-k.hub.cmds:
+			c.reply(k.obey(c.message))
+		case <-k.timer.C:
+		case <-again.C:
+		}
+	}
+}
+
+// due does what the lease's deadline and a stop's patience ask for now, and
+// arms the timer for the next moment to look.
+func (k *keeper) due() {
+	now := bootNow()
+	var look lease.Instant
+	if k.deadline != 0 {
+		due, at := lease.KeeperDue(k.deadline, k.spec.Kill, now)
+		look = at
+		switch due {
+		case lease.DueTerm:
+			k.end(k.deadline.Sub(now), "its lease ran out: this node had no contact with the fleet")
+		case lease.DueKill:
+			k.end(0, "its lease ran out: this node had no contact with the fleet")
+		}
+	}
+	if k.ending {
+		look = k.killAt
+		if now >= k.killAt {
+			k.tree.kill()
+			k.killing = min(max(2*k.killing, 10*time.Millisecond), time.Second)
+			look = 0
+		}
+	}
+	// A timer that cannot be set would leave a session over its lease.
+	if err := k.timer.Set(look); err != nil && !k.ending {
+		k.end(0, "its keeper cannot set a timer: "+err.Error())
+	}
+}
+
+// end asks the session to end and has it killed after patience, or sooner if
+// that is what stands already.
+func (k *keeper) end(patience time.Duration, why string) {
+	at := bootNow().Add(patience)
+	if k.deadline != 0 {
+		at = min(at, k.deadline)
+	}
+	if k.ending {
+		k.killAt = min(k.killAt, at)
+		return
+	}
+	k.ending, k.killAt, k.why = true, at, why
+	if patience > 0 {
+		k.tree.signal(syscall.SIGTERM)
+	}
+}
+
+func (k *keeper) obey(m message) message {
+	switch m.Op {
+	case opExtend:
+		if k.deadline != 0 && !k.ending {
+			k.deadline = lease.Extend(k.deadline, m.Deadline)
+		}
+	case opStop:
+		why := "stopped"
+		if m.Why != "" {
+			why += ": " + m.Why
+		}
+		k.end(m.Kill, why)
+	}
+	state := stateRunning
+	if k.ending {
+		state = stateEnding
+	}
+	return message{Run: k.spec.Run, Nonce: k.spec.Nonce, PID: k.tree.pid, State: state, Deadline: k.deadline}
+}
+
+// exit says how the session's first process ended. A signal is no code.
+func (k *keeper) exit() *Exit {
+	e := &Exit{Started: true, Error: k.why}
+	switch ws := *k.main; {
+	case ws.Exited():
+		code := int64(ws.ExitStatus())
+		e.Code = &code
+	case ws.Signaled():
+		e.Signal = unix.SignalName(ws.Signal())
+		if e.Signal == "" {
+			e.Signal = strconv.Itoa(int(ws.Signal()))
+		}
+		if e.Error == "" {
+			e.Error = "ended by " + e.Signal
+		}
+	}
+	return e
+}
+
+// wordsTo sends what this process says from here on (its last words, a crash of
+// the runtime) to a file: nobody reads its node's terminal for it.
+func wordsTo(name string) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, fd := range []int{1, 2} {
+		if err := dupTo(int(f.Fd()), fd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish puts the end on disk, then tells it: only now may anybody believe that
+// the session is gone.
+func (k *keeper) finish(e *Exit) error {
+	e.Boot, e.At, e.Wall = bootID(), bootNow(), time.Now().UnixMilli()
+	err := WriteExit(".", e)
+	removeCgroup(k.tree.leaf)
+	if err != nil {
+		return fmt.Errorf("keeper of %s: exit record: %w", k.dir, err)
+	}
+	k.hub.tell(message{Event: evEnded, Run: k.spec.Run})
+	return nil
+}

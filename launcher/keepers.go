@@ -1,0 +1,223 @@
+package launcher
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Keepers is the real [Runner]: a keeper is a process of its own, which
+// outlives this one. Close it when no more is started.
+type Keepers struct {
+	Binary string   // whose first argument may be [KeepVerb]
+	Env    []string // of the keepers; the sessions have one of their own
+	Log    *slog.Logger
+
+	mu     sync.Mutex
+	spare  *spare
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// spare is a keeper without a folder: the start of a process is paid before
+// anybody waits for it.
+type spare struct {
+	conn net.Conn
+	cmd  *exec.Cmd
+}
+
+// Start implements [Runner].
+func (k *Keepers) Start(dir string) (Session, error) {
+	if s := k.takeSpare(); s != nil {
+		if err := writeMessage(s.conn, message{Op: opTake, Dir: dir}); err == nil {
+			defer k.refill()
+			return newLink(s.conn, bufio.NewReader(s.conn), s.cmd.Process.Pid), nil
+		}
+		s.conn.Close() // it died while it waited
+	}
+	conn, cmd, err := k.spawn(dir)
+	if err != nil {
+		return nil, err
+	}
+	k.refill()
+	return newLink(conn, bufio.NewReader(conn), cmd.Process.Pid), nil
+}
+
+func (k *Keepers) takeSpare() *spare {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.spare
+	k.spare = nil
+	return s
+}
+
+// Warm starts the keeper that waits for the first run.
+func (k *Keepers) Warm() { k.refill() }
+
+func (k *Keepers) refill() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || k.spare != nil {
+		return
+	}
+	conn, cmd, err := k.spawn("-")
+	if err != nil {
+		k.Log.Warn("no keeper in advance", "err", err)
+		return
+	}
+	k.spare = &spare{conn, cmd}
+}
+
+// spawn starts a keeper that shares a connection with this process: no time is
+// lost by waiting for its socket, and its death is seen at once.
+func (k *Keepers) spawn(dir string) (net.Conn, *exec.Cmd, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("keeper of %s: socketpair: %w", dir, err)
+	}
+	unix.CloseOnExec(fds[0])
+	unix.CloseOnExec(fds[1])
+	ours, theirs := os.NewFile(uintptr(fds[0]), "keeper"), os.NewFile(uintptr(fds[1]), "node")
+	defer theirs.Close()
+	conn, err := net.FileConn(ours)
+	ours.Close()
+	if err != nil {
+		return nil, nil, fmt.Errorf("keeper of %s: %w", dir, err)
+	}
+	cmd := exec.Command(k.Binary, KeepVerb, dir, "3")
+	cmd.Env = append([]string{"GOMAXPROCS=1"}, k.Env...)
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = keeperAttr()
+	cmd.Dir = "/"
+	if err := cmd.Start(); err != nil {
+		conn.Close()
+		return nil, nil, fmt.Errorf("keeper of %s: %w", dir, err)
+	}
+	k.wg.Add(1)
+	go func() {
+		defer k.wg.Done()
+		_ = cmd.Wait() // how a keeper ended is in its folder
+	}()
+	return conn, cmd, nil
+}
+
+// Close ends the keeper that waits for a run. Keepers with a run go on.
+func (k *Keepers) Close() {
+	k.mu.Lock()
+	k.closed = true
+	s := k.spare
+	k.spare = nil
+	k.mu.Unlock()
+	if s != nil {
+		s.conn.Close()
+	}
+}
+
+// adoptWait bounds how long a keeper that holds its folder may take to answer.
+const adoptWait = 2 * time.Second
+
+// Adopt implements [Runner].
+func (k *Keepers) Adopt(ctx context.Context, dir string) (Session, error) {
+	spec, err := ReadSpec(dir)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, adoptWait)
+	defer cancel()
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		conn, err := dialFolder(dir, fileSocket)
+		if err == nil {
+			s, err := adoptLink(conn, spec)
+			if err == nil {
+				return s, nil
+			}
+			conn.Close()
+		}
+		// No socket, or nobody behind it: whoever holds the lock is on his way in or out.
+		lock, lerr := takeLock(dir)
+		if lerr == nil {
+			lock.Close()
+			return nil, nil
+		}
+		if !errors.Is(lerr, errHeld) {
+			return nil, lerr
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("run %s: its keeper holds %s and does not answer (%w); is it stopped?", spec.Run, dir, errors.Join(err, ctx.Err()))
+		case <-time.After(wait):
+		}
+	}
+}
+
+func adoptLink(conn net.Conn, spec *Spec) (Session, error) {
+	_ = conn.SetReadDeadline(time.Now().Add(adoptWait))
+	if err := writeMessage(conn, message{Op: opStatus}); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReader(conn)
+	m, err := readMessage(r)
+	for err == nil && m.Re != opStatus { // an event may come first
+		m, err = readMessage(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m.Nonce != spec.Nonce || m.Run != spec.Run {
+		return nil, fmt.Errorf("a keeper of run %s answers for run %s", m.Run, spec.Run)
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	p, _ := keeperOf(conn)
+	l := newLink(conn, r, p)
+	l.note(m)
+	l.start(m.PID)
+	return l, nil
+}
+
+// End implements [Runner].
+func (k *Keepers) End(ctx context.Context, dir string) error {
+	spec, err := ReadSpec(dir)
+	if err != nil {
+		return err
+	}
+	lock, err := takeLock(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	proc, err := ReadProc(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.Log.Warn("run folder without a readable record of its process; looking for its mark", "run", spec.Run, "err", err)
+	}
+	if err := endTree(ctx, spec.Nonce, proc); err != nil {
+		return fmt.Errorf("run %s: %w", spec.Run, err)
+	}
+	return closeRecord(dir, proc)
+}
+
+// closeRecord writes the end of a run whose keeper could not: no code, because
+// nobody saw one.
+func closeRecord(dir string, proc *Proc) error {
+	if e, err := ReadExit(dir); err != nil || e != nil && e.Boot != "" {
+		return err
+	}
+	e := &Exit{Started: proc != nil, Error: "its keeper died before it", Boot: bootID(), At: bootNow(), Wall: time.Now().UnixMilli()}
+	if proc != nil && proc.Boot != bootID() {
+		e.Error = "the machine was rebooted"
+	}
+	return WriteExit(dir, e)
+}
+
+// SignalName is how signals are called in exit records, for the twin.
+func SignalName(s syscall.Signal) string { return unix.SignalName(s) }
