@@ -30,10 +30,10 @@ var needs = map[string]need{
 	"sh":                  {anyProgram("sh"), "install a POSIX shell"},
 	"unshare":             {anyProgram("unshare"), "apt-get install util-linux"},
 	"go":                  {anyProgram("go"), "install Go"},
-	"cgroup v2":           {func() bool { return exists("/sys/fs/cgroup/cgroup.controllers") && isRoot() }, "mount cgroup2, run as root"},
-	"a time namespace":    {func() bool { return exists("/proc/self/ns/time") && isRoot() }, "Linux 5.6 or later, run as root"},
-	"a network namespace": {func() bool { return exists("/proc/self/ns/net") && isRoot() }, "run as root on Linux"},
-	"etcd":                {nil, "benches only: install etcd-server to run them"},
+	"cgroup v2":           {cgroups, "run as root with /sys/fs/cgroup writable"},
+	"a time namespace":    {runs("unshare", "--time", "true"), "Linux 5.6 or later, run as root, apt-get install util-linux"},
+	"a network namespace": {runs("unshare", "--net", "true"), "run as root on Linux, apt-get install util-linux"},
+	"etcd":                {nil, "apt-get install etcd-server (benches only)"},
 }
 
 var skipForm = regexp.MustCompile(`\bneeds ([^:]+): (.+)`)
@@ -69,6 +69,22 @@ func judgeSkip(reason string, has func(string) (bool, error)) error {
 	return fmt.Errorf("this machine has %s: the test must run here", strings.Join(found, " and "))
 }
 
+// remedy says how to get what a skipped test needs, "" when that is not known.
+func remedy(reason string) string {
+	m := skipForm.FindStringSubmatch(reason)
+	if m == nil {
+		return ""
+	}
+	var hints []string
+	for _, name := range strings.Split(m[1], " and ") {
+		n, known := needs[strings.TrimSpace(name)]
+		if known && (n.have == nil || !n.have()) {
+			hints = append(hints, n.hint)
+		}
+	}
+	return strings.Join(hints, "; ")
+}
+
 // present looks a need up in the table and at the machine.
 func present(name string) (bool, error) {
 	n, ok := needs[name]
@@ -80,11 +96,6 @@ func present(name string) (bool, error) {
 
 func isRoot() bool { return os.Geteuid() == 0 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 func writable(path string) func() bool {
 	return func() bool {
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -94,6 +105,24 @@ func writable(path string) func() bool {
 		_ = f.Close()
 		return true
 	}
+}
+
+// runs tells whether a program does its work here: what a container forbids
+// is found by trying.
+func runs(argv ...string) func() bool {
+	return func() bool { return exec.Command(argv[0], argv[1:]...).Run() == nil }
+}
+
+// cgroups tells whether a group can be made.
+func cgroups() bool {
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
+		return false
+	}
+	dir, err := os.MkdirTemp("/sys/fs/cgroup", "muster-skips-")
+	if err != nil {
+		return false
+	}
+	return os.Remove(dir) == nil
 }
 
 func anyProgram(names ...string) func() bool {

@@ -212,6 +212,9 @@ func (r *report) close(out io.Writer, judge func(string) error) bool {
 	fmt.Fprintln(out)
 	for _, s := range skips {
 		fmt.Fprintf(out, "skipped: %s: %s\n", s.name, s.reason)
+		if how := remedy(s.reason); how != "" {
+			fmt.Fprintf(out, "  to run it: %s\n", how)
+		}
 		if judge == nil {
 			continue
 		}

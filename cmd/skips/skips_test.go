@@ -154,14 +154,14 @@ func TestRunOnAModule(t *testing.T) {
 		}
 	}
 	write("go.mod", "module m\n\ngo 1.26\n")
-	write("m_test.go", "package m\nimport \"testing\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { t.Skip(\"needs darwin: why\") }\n")
+	write("m_test.go", "package m\nimport \"testing\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { t.Skip(\"needs etcd: why\") }\n")
 	t.Chdir(dir)
 	t.Setenv("GOFLAGS", "")
 	var out, errs bytes.Buffer
 	if code := run([]string{"--", "./..."}, &out, &errs); code != 0 {
 		t.Fatalf("exit %d\n%s%s", code, &out, &errs)
 	}
-	if text := out.String(); !strings.Contains(text, "ok  \tm\t") || !strings.HasSuffix(text, "skipped: m.TestB: needs darwin: why\n1 passed, 0 failed, 1 skipped\n") {
+	if text := out.String(); !strings.Contains(text, "ok  \tm\t") || !strings.HasSuffix(text, "skipped: m.TestB: needs etcd: why\n  to run it: apt-get install etcd-server (benches only)\n1 passed, 0 failed, 1 skipped\n") {
 		t.Errorf("got:\n%s", text)
 	}
 	write("m_test.go", "package m\nimport \"testing\"\nfunc TestA(t *testing.T) { t.Error(\"no\") }\n")
