@@ -1,0 +1,384 @@
+package board
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"muster/board/rule"
+	"muster/board/workflow"
+)
+
+// do carries out one action of a transition. What touches the world is an order
+// in the state, never done here (M-17).
+func (st *step) do(a workflow.Action) *Error {
+	switch a := a.(type) {
+	case *workflow.Claim:
+		return st.claimRun(a)
+	case *workflow.EndRun:
+		return st.endRun(a.Outcome, a.Keep)
+	case *workflow.RecordFailure:
+		return st.recordFailure(a.Trip)
+	case *workflow.Plain:
+		return st.plain(a)
+	case *workflow.Block:
+		return st.block(a)
+	case *workflow.Comment:
+		return st.comment(a)
+	case *workflow.Set:
+		return st.set(a)
+	case *workflow.Create:
+		return st.create(a)
+	case *workflow.Link:
+		return st.link(a)
+	case *workflow.Session:
+		return st.session(a)
+	case *workflow.Ask:
+		return st.ask(a)
+	case *workflow.Send:
+		text, err := st.s.Render(a.Text)
+		if err != nil {
+			return st.failed(a, err)
+		}
+		st.later("send_to_actor", clip(text, 500))
+	case *workflow.Notify:
+		st.later("notify", strings.Join(a.Whom, " "))
+	case *workflow.RunHook:
+		st.later("hook", a.Hook)
+		st.callPerson("hook", "the hook "+strconv.Quote(a.Hook)+" is not run by this version: do its work by hand, then move the card on")
+	default:
+		return Errorf(Internal, "card %s: action %q (workflow %s) has no meaning here", st.c.ID, a.Verb(), a.At())
+	}
+	return nil
+}
+
+func (st *step) plain(a *workflow.Plain) *Error {
+	switch a.Verb() {
+	case workflow.ResetFailures:
+		st.c.Failures, st.c.LastError = 0, ""
+		st.touched = true
+	case workflow.Unblock:
+		st.unblock()
+	case workflow.PromoteChildren:
+		st.children = true // once the card is stored: its children look at it
+	case workflow.StopRun:
+		st.stopRun()
+	case workflow.CleanupWorkspace, workflow.DeclareAgent, workflow.EndAgents:
+		st.later(a.Verb(), "")
+	default:
+		return Errorf(Internal, "card %s: action %q (workflow %s) has no meaning here", st.c.ID, a.Verb(), a.At())
+	}
+	return nil
+}
+
+// later notes an effect of a later version: it stands in the event `deferred` of the same transaction.
+func (st *step) later(verb, what string) {
+	st.deferred = append(st.deferred, strings.TrimSpace(verb+" "+what))
+}
+
+// failed is the refusal of an event one of whose actions cannot be evaluated.
+func (st *step) failed(a workflow.Action, err error) *Error {
+	return ruleError(fmt.Sprintf("card %s: event %q: %s (workflow %s)", st.c.ID, st.f.Event, a.Verb(), a.At()), err)
+}
+
+// comment adds a comment by the sender; an empty one is none.
+func (st *step) comment(a *workflow.Comment) *Error {
+	text, err := st.s.Render(a.Text)
+	if err != nil {
+		return st.failed(a, err)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if len(text) > maxComment {
+		return Errorf(Exhausted, "card %s: the comment has %d bytes, more than %d", st.c.ID, len(text), maxComment)
+	}
+	st.say(text)
+	return nil
+}
+
+// say stores a comment under the key of the firing's event; a second one gets an event of its own.
+func (st *step) say(text string) {
+	key := st.c.ID + "/" + st.ev.ID
+	if st.t.Has(TComment, key) {
+		e := st.t.event(st.c, Event{Kind: "commented", Actor: st.f.Actor, Run: st.ev.Run})
+		key = st.c.ID + "/" + e.ID
+	}
+	st.t.put(TComment, key, &Comment{Card: st.c.ID, Author: st.f.Actor, Body: text, At: st.t.env.Now})
+	st.touched = true
+}
+
+func (st *step) ask(a *workflow.Ask) *Error {
+	if st.run == nil || st.c.Run == "" {
+		return nil
+	}
+	reset, err := st.s.Eval(a.Reset)
+	if err != nil {
+		return st.failed(a, err)
+	}
+	text, err := st.s.Render(a.Text)
+	if err != nil {
+		return st.failed(a, err)
+	}
+	if reset == true {
+		st.run.Asks = 0
+	}
+	st.run.Asks++
+	st.t.putRun(st.run)
+	st.t.event(st.c, Event{Kind: a.As, Actor: Platform(), Run: st.run.ID, Payload: object("turn", st.run.Asks, "text", clip(text, 2<<10))})
+	st.later("ask", "")
+	st.touched = true
+	return nil
+}
+
+// set changes fields of the card, in the order of the file; a later one sees the earlier ones.
+func (st *step) set(a *workflow.Set) *Error {
+	for _, f := range a.Fields {
+		v, err := st.s.Eval(f.Expr)
+		if err != nil {
+			return st.failed(a, err)
+		}
+		if err := setField(st.t, st.c, f.Name, v); err != nil {
+			return err
+		}
+		st.s.forget()
+	}
+	if st.c.StartAfter > st.t.env.Now {
+		st.t.putDue(st.c.StartAfter, DueCard, st.c.ID)
+	}
+	return nil
+}
+
+// setField gives a field of a card the value of an expression; nil clears it.
+func setField(t *tx, c *Card, name string, v any) *Error {
+	wrong := func(want string) *Error {
+		return Errorf(Invalid, "card %s: %s takes %s, not %s", c.ID, name, want, clip(strconv.Quote(rule.Format(v)), 80)).WithCheck("field")
+	}
+	switch name {
+	case "priority", "max_runtime", "max_retries", "goal_max_turns", "start_after":
+		n, ok := v.(float64)
+		if v != nil && !ok || math.Abs(n) > 1e11 {
+			return wrong("a number")
+		}
+		setNumber(c, name, n, v == nil)
+		return nil
+	case "goal_mode":
+		on, ok := v.(bool)
+		if v != nil && !ok {
+			return wrong("true or false")
+		}
+		c.Goal = on
+		return nil
+	case "skills":
+		list, ok := v.([]any)
+		if v != nil && !ok || len(list) > 100 {
+			return wrong("a list of names")
+		}
+		c.Skills = nil
+		for _, s := range list {
+			c.Skills = append(c.Skills, clip(rule.Format(s), 200))
+		}
+		return nil
+	case "labels":
+		m, ok := v.(map[string]any)
+		if v != nil && !ok || len(m) > 100 {
+			return wrong("a map of labels")
+		}
+		c.Labels = map[string]string{}
+		for k, s := range m {
+			c.Labels[clip(k, 200)] = clip(rule.Format(s), 1000)
+		}
+		return nil
+	}
+	return setText(t, c, name, v, wrong)
+}
+
+func setNumber(c *Card, name string, n float64, none bool) {
+	whole := int64(n)
+	opt := &whole
+	if none {
+		opt = nil
+	}
+	switch name {
+	case "priority":
+		c.Priority = whole
+	case "max_runtime":
+		c.MaxRuntime = opt
+	case "max_retries":
+		c.MaxRetries = opt
+	case "goal_max_turns":
+		c.GoalMaxTurns = opt
+	case "start_after":
+		c.StartAfter = int64(n * 1000)
+	}
+}
+
+func setText(t *tx, c *Card, name string, v any, wrong func(string) *Error) *Error {
+	s, ok := v.(string)
+	if v != nil && !ok {
+		return wrong("a text")
+	}
+	limit := 1 << 10
+	if name == "body" {
+		limit = maxBody
+	}
+	if len(s) > limit {
+		return Errorf(Exhausted, "card %s: %s has %d bytes, more than %d", c.ID, name, len(s), limit).WithCheck("field")
+	}
+	switch name {
+	case "title":
+		if s = strings.TrimSpace(s); s == "" {
+			return wrong("a text that is not empty")
+		}
+		c.Title = s
+	case "body":
+		t.putBody(c.ID, s)
+	case "assignee":
+		c.Assignee = s
+	case "machine":
+		c.Machine = s
+	case "model":
+		c.Model = s
+	case "workspace":
+		c.Workspace = s
+	case "branch":
+		c.Branch = s
+	case "tenant":
+		c.Tenant = s
+	case "kind":
+		c.Kind = s
+	default:
+		return Errorf(Internal, "card %s: there is no field %q to set", c.ID, name)
+	}
+	return nil
+}
+
+// create files a card, or one for each item of a list. The platform files it: the workflow does, not the sender.
+func (st *step) create(a *workflow.Create) *Error {
+	items := []any{nil}
+	if a.Each != nil {
+		v, err := st.s.Eval(a.Each)
+		if err != nil {
+			return st.failed(a, err)
+		}
+		list, ok := v.([]any)
+		if v != nil && !ok {
+			return st.failed(a, fmt.Errorf("each is no list"))
+		}
+		items = list
+	}
+	if len(items) > maxCreated {
+		return Errorf(Exhausted, "card %s: event %q would file %d cards at once, more than %d", st.c.ID, st.f.Event, len(items), maxCreated)
+	}
+	for _, item := range items {
+		st.s.item = item
+		st.s.forget()
+		id, err := st.createOne(a)
+		if err != nil {
+			return err
+		}
+		st.promote = append(st.promote, id)
+	}
+	st.s.item = nil
+	st.touched = true
+	return nil
+}
+
+func (st *step) createOne(a *workflow.Create) (string, *Error) {
+	t := st.t
+	c := t.mintCard(st.b)
+	c.Creator = Platform()
+	triage := false
+	for _, f := range a.Fields {
+		v, err := st.s.Eval(f.Expr)
+		if err != nil {
+			return "", st.failed(a, err)
+		}
+		switch f.Name {
+		case "triage":
+			triage = v == true
+		case "subtask_of":
+			c.SubtaskOf, _ = v.(string)
+		default:
+			if err := setField(t, c, f.Name, v); err != nil {
+				return "", err
+			}
+		}
+	}
+	if c.Title == "" {
+		return "", Errorf(Invalid, "card %s: event %q would file a card without a title", st.c.ID, st.f.Event).WithCheck("field")
+	}
+	t.putCard(c) // the link looks for it
+	var err *Error
+	switch a.Link {
+	case "before":
+		err = t.addLink(st.c.ID, c.ID)
+	case "after":
+		err = t.addLink(c.ID, st.c.ID)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := t.initial(st.b, c, map[string]any{"triage": triage}); err != nil {
+		return "", err
+	}
+	t.event(c, Event{Kind: "created", Actor: c.Creator, To: c.Status, Payload: object("title", c.Title, "by", st.c.ID)})
+	t.putCard(c)
+	return c.ID, nil
+}
+
+// link makes the card wait for others, or others for it.
+func (st *step) link(a *workflow.Link) *Error {
+	for _, way := range []struct {
+		e      *rule.Expr
+		before bool
+	}{{a.After, false}, {a.Before, true}} {
+		if way.e == nil {
+			continue
+		}
+		v, err := st.s.Eval(way.e)
+		if err != nil {
+			return st.failed(a, err)
+		}
+		ids, ok := v.([]any)
+		if !ok && v != nil {
+			ids = []any{v}
+		}
+		if len(ids) > maxCreated {
+			return Errorf(Exhausted, "card %s: event %q would add %d links at once, more than %d", st.c.ID, st.f.Event, len(ids), maxCreated)
+		}
+		for _, id := range ids {
+			child, parent := st.c.ID, rule.Format(id)
+			if way.before {
+				child, parent = parent, child
+			}
+			if err := st.t.addLink(child, parent); err != nil {
+				return err
+			}
+		}
+	}
+	st.touched = true
+	return nil
+}
+
+// object is a small JSON object from keys and values.
+func object(pairs ...any) []byte {
+	m := make(map[string]any, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[pairs[i].(string)] = pairs[i+1]
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.FormatInt(n, 10) + " times"
+}

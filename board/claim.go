@@ -1,0 +1,219 @@
+package board
+
+import (
+	"fmt"
+	"math"
+
+	"muster/board/workflow"
+)
+
+// claim is a run that the transition under way makes; it is written when the
+// card has arrived, so that prompt and limits see the status it works in.
+type claim struct {
+	run     *Run
+	spec    *workflow.RunSpec
+	profile *workflow.Profile
+	account string
+}
+
+// claimRun gives the card a run (WFL-19): everything is checked here again,
+// whatever the plan said (M-03), and everything about the run is resolved once.
+func (st *step) claimRun(a *workflow.Claim) *Error {
+	spec, err := st.claimable()
+	if err != nil {
+		return err
+	}
+	role := a.Role
+	if role == "" {
+		role = spec.Role
+	}
+	p, err := st.claimProfile(role)
+	if err != nil {
+		return err
+	}
+	if err := st.s.Fits(p); err != nil {
+		return err
+	}
+	slot, rerr := st.s.slotOf(spec)
+	if rerr != nil {
+		return st.failed(a, rerr)
+	}
+	ttl, ok, rerr := st.s.Number(a.TTL)
+	if rerr != nil {
+		return st.failed(a, rerr)
+	}
+	if !ok {
+		ttl = workflow.DefaultClaim
+	}
+	plan := &StartPlan{Target: st.to, Stored: st.wf.StoredAs(st.to), Role: role, Slot: slot, Profile: p}
+	cand := st.s.Candidate(plan, st.f.Start.Node)
+	if err := st.admit(cand, p); err != nil {
+		return err
+	}
+	st.openRun(cand, plan, spec, ms(ttl))
+	return nil
+}
+
+// claimable holds the card, the fleet and the board against a claim.
+func (st *step) claimable() (*workflow.RunSpec, *Error) {
+	c, t, b := st.c, st.t, st.b
+	spec := st.wf.Statuses[st.to].Run
+	switch {
+	case c.Stored == "archived" || b.Archived:
+		return nil, Errorf(Refused, "card %s is archived", c.ID).WithCheck("archived")
+	case c.Run != "":
+		return nil, Errorf(Conflict, "card %s is worked already, by run %s", c.ID, c.Run).WithCheck("running")
+	case spec == nil:
+		return nil, Errorf(Refused, "card %s: event %q claims a run for %q, which runs nothing", c.ID, st.f.Event, st.to).WithCheck("run_status")
+	case st.f.Start == nil || st.s.node == nil:
+		return nil, Errorf(Refused, "card %s: a session needs a machine to run on", c.ID).WithCheck("start").WithHint("use: muster start %s", c.ID)
+	}
+	if h := firstHeld(t, c.ID); h != nil {
+		doing := "is not gone yet"
+		if h.Stopping {
+			doing = "is still stopping"
+		}
+		return nil, Errorf(Refused, "card %s: its previous session (run %s) on %s %s", c.ID, h.Run, st.s.nodeName(h.Node), doing).WithCheck("slot").
+			WithHint("see: muster why %s", c.ID)
+	}
+	if st.f.Force {
+		return spec, nil
+	}
+	if f := GetFleet(t); f != nil && f.PausedBy != "" {
+		return nil, Errorf(Refused, "card %s: the fleet is paused by %s: %s", c.ID, f.PausedBy, f.PausedWhy).WithCheck("pause").WithHint("muster resume")
+	}
+	if b.PausedBy != "" {
+		return nil, Errorf(Refused, "card %s: board %s is paused by %s: %s", c.ID, b.Slug, b.PausedBy, b.PausedWhy).WithCheck("pause").WithHint("muster resume --board %s", b.Slug)
+	}
+	return spec, nil
+}
+
+func firstHeld(v View, card string) (held *Held) {
+	EachHeld(v, card, func(h *Held) bool { held = h; return false })
+	return held
+}
+
+// claimProfile is the profile that plays the role, or the one the start names
+// instead. A card without assignee keeps who plays a role that follows its
+// assignee (DSP-08), in the same transaction.
+func (st *step) claimProfile(role string) (*workflow.Profile, *Error) {
+	if name := st.f.Start.Profile; name != "" {
+		return st.s.profileNamed(name)
+	}
+	p, err := st.s.profileOf(role)
+	if err != nil {
+		return nil, err
+	}
+	follows := st.wf.Roles[role] == nil
+	for _, r := range st.wf.Roles[role].Reads() {
+		follows = follows || r.Name == "card.assignee"
+	}
+	if st.c.Assignee == "" && follows {
+		st.c.Assignee = p.Name
+		st.t.event(st.c, Event{Kind: "assigned", Actor: Platform(), Payload: object("assignee", p.Name, "source", "role "+role)})
+		st.s.forget()
+	}
+	return p, nil
+}
+
+func (st *step) admit(cand *Candidate, p *workflow.Profile) *Error {
+	if st.f.Force {
+		return nil
+	}
+	s := st.s.copy()
+	s.Playing(p)
+	return NewRoom(st.t, st.t.env.Workflows, st.t.env.Now).Admit(s, cand)
+}
+
+// openRun makes the run current and tells of it.
+func (st *step) openRun(cand *Candidate, plan *StartPlan, spec *workflow.RunSpec, ttl int64) {
+	c, t := st.c, st.t
+	var era uint64
+	if f := GetFleet(t); f != nil {
+		era = f.Era
+	}
+	c.Runs++
+	r := &Run{
+		ID: RunID(c.ID, c.Runs), Card: c.ID, Board: c.Board, N: c.Runs, Role: plan.Role, Slot: plan.Slot,
+		Profile: cand.Profile, Harness: cand.Harness, Surface: cand.Surface, Model: cand.Model, Account: cand.Account,
+		Source: st.from, Status: plan.Target, Stored: plan.Stored, State: RunClaimed, Node: cand.Node,
+		Era: era, Epoch: t.env.Seq, Order: t.orderID(), Expires: t.env.Now + ttl, Claimed: t.env.Now,
+		Mode: "fresh", Workflow: st.b.Workflow, Forced: st.f.Force, By: st.f.Actor, Verd: plan.Profile.Verdict,
+	}
+	r.LaunchKey = r.ID + "/start"
+	c.Run = r.ID
+	if c.Started == 0 {
+		c.Started = t.env.Now // BRD-17: the first claim only
+	}
+	c.LastOutcome = ""
+	st.run, st.ev.Run = r, r.ID
+	st.s.run, st.s.noRun = r, false
+	st.claim = &claim{run: r, spec: spec, profile: plan.Profile}
+	st.touched = true
+	t.event(c, Event{Kind: "claimed", Actor: st.f.Actor, Run: r.ID, Payload: object(
+		"lock", Lock(t, r), "expires", r.Expires/1000, "run_id", r.ID, "source_status", r.Source)})
+}
+
+// Lock is the fencing token of a run as text: fleet/era/seq/run (M-04).
+func Lock(v View, r *Run) string {
+	fleet := ""
+	if f := GetFleet(v); f != nil {
+		fleet = f.ID
+	}
+	return fmt.Sprintf("%s/%d/%d/%s", fleet, r.Era, r.Epoch, r.ID)
+}
+
+// writeClaim stores the run, its place among what is held, its start order and its due times.
+func (st *step) writeClaim() *Error {
+	cl, c, t := st.claim, st.c, st.t
+	r := cl.run
+	if c.Run != r.ID || c.Status != r.Status {
+		return Errorf(Refused, "card %s: event %q claims a run for %q and leaves the card %s", c.ID, st.f.Event, r.Status, c.Status).WithCheck("run_status")
+	}
+	s := st.s.copy()
+	s.run, s.planned = r, cl.profile
+	if err := s.limit(r, cl.spec.Limits); err != nil {
+		return err
+	}
+	spec, err := s.startSpec(cl)
+	if err != nil {
+		return err
+	}
+	t.putRun(r)
+	t.putHeld(&Held{Run: r.ID, Card: c.ID, Board: c.Board, Slot: r.Slot, Node: r.Node, Profile: r.Profile, Harness: r.Harness, Model: r.Model,
+		Status: r.Status, Stored: r.Stored, Account: r.Account, Surface: r.Surface, Role: r.Role, Since: t.env.Now, Lease: r.Lease})
+	t.putSlot(&SlotRec{Card: c.ID, Slot: r.Slot, Run: r.ID, Node: r.Node, SessionID: r.SessionID, Harness: r.Harness})
+	t.putOrder(&Order{ID: r.Order, Node: r.Node, Kind: OrderStart, State: OrderPending, Run: r.ID, Card: c.ID, Slot: r.Slot,
+		Era: r.Era, Seq: r.Epoch, At: t.env.Now, Expires: r.Expires, Why: st.f.Why, Spec: spec})
+	t.putDue(r.Expires, DueClaim, r.ID)
+	t.putDue(runDue(r), DueRun, r.ID)
+	return nil
+}
+
+// limit evaluates the limits of the run, once: a later edit of the card does not change them (BRD-16).
+func (s *Scope) limit(r *Run, l workflow.Limits) *Error {
+	v, err := s.Limits(l)
+	if err != nil {
+		return ruleError("card "+r.Card, err)
+	}
+	opt := func(n *float64) int64 {
+		if n == nil {
+			return 0
+		}
+		return max(ms(*n), 1)
+	}
+	r.Runtime, r.Stale, r.Lease = opt(v.Runtime), opt(v.Stale), opt(v.Lease)
+	r.Grace, r.Kill, r.Leave = ms(v.Grace), ms(v.Kill), ms(v.Leave)
+	if r.Lease > 0 { // TERM comes kill before the lease's end: there must be a time before it
+		r.Kill = min(r.Kill, r.Lease/2)
+	}
+	return nil
+}
+
+// maxSeconds bounds what a workflow may call a duration: about 30 years.
+const maxSeconds = 1e9
+
+// ms turns seconds of the workflow into stored milliseconds.
+func ms(seconds float64) int64 {
+	return int64(math.Round(min(max(seconds, 0), maxSeconds) * 1000))
+}
