@@ -1,0 +1,362 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"muster/board"
+)
+
+// Bounds of a batch: what waits is taken up to them; one transaction may be
+// larger and is then a batch of its own.
+const (
+	batchRequests = 256
+	batchBytes    = 128 << 10
+)
+
+// executor decides requests, on the leader, in one goroutine: one batch and
+// one log entry at a time. It lives as long as the store; leading comes and
+// goes by terms.
+type executor struct {
+	s       *Store
+	queue   queue
+	clock   boardClock
+	term    atomic.Uint64 // the term it is ready in, 0 for none
+	changed chan struct{} // one slot: term changed
+	lead    chan struct{} // one slot: Raft said that leadership changed
+	give    chan *giveUp  // leadership transfers asked for
+
+	carry []*call // taken, but not answered: of a dropped batch, or left over by a full one
+	since time.Time
+
+	rounds, questions atomic.Uint64
+	sizes             [2]int // requests of the last two batches, for the linger
+}
+
+type giveUp struct{ done chan error }
+
+func newExecutor(s *Store) *executor {
+	x := &executor{
+		s: s, changed: make(chan struct{}, 1), lead: make(chan struct{}, 1), give: make(chan *giveUp),
+		clock: boardClock{s: s},
+	}
+	x.queue.signal = make(chan struct{}, 1)
+	return x
+}
+
+// Do executes a request, on the leader. It is answered when its outcome is
+// committed, or, if it writes nothing, when a majority of the voters has
+// confirmed after it came in that this node still leads. An Unavailable result
+// says that this copy of the request was certainly not executed;
+// UnknownOutcome that it may have been, or may still be.
+func (s *Store) Do(ctx context.Context, req *board.Request) board.Result {
+	if r := s.raft.Load(); r.State() != raft.Leader || s.ctx.Err() != nil {
+		return notLeader()
+	}
+	c := &call{req: req, size: requestSize(req), done: make(chan board.Result, 1)}
+	if res, ok := s.exec.queue.push(c); !ok {
+		return res
+	}
+	select {
+	case res := <-c.done:
+		return res
+	case <-ctx.Done():
+	}
+	if c.withdraw() {
+		return gaveUp()
+	}
+	select {
+	case res := <-c.done:
+		return res
+	default:
+		return unknown()
+	}
+}
+
+// run is the executor's goroutine.
+func (x *executor) run() {
+	r := x.s.raft.Load()
+	x.s.tasks.Go(func() { x.drainLeaderCh(r) })
+	for x.s.ctx.Err() == nil {
+		if r.State() != raft.Leader {
+			x.idle()
+			continue
+		}
+		term, ok := x.begin(r)
+		if !ok {
+			x.pause(20 * time.Millisecond)
+			continue
+		}
+		x.setTerm(term)
+		x.serve(r, term)
+		x.setTerm(0)
+		x.since = time.Now()
+	}
+	x.queue.close()
+	x.refuse(x.queue.take(0, true))
+	x.settle(0)
+}
+
+// drainLeaderCh always empties Raft's channel, which holds the latest news only.
+func (x *executor) drainLeaderCh(r *raft.Raft) {
+	for {
+		select {
+		case <-r.LeaderCh():
+			signal(x.lead)
+		case <-x.s.ctx.Done():
+			return
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (x *executor) setTerm(t uint64) {
+	x.term.Store(t)
+	signal(x.changed)
+	if t != 0 {
+		x.s.log.Info("leading", "term", t, "seq", x.s.state.now().Seq)
+	}
+}
+
+// idle is a step of not leading: what waits is told so.
+func (x *executor) idle() {
+	x.refuse(x.queue.take(0, true))
+	x.settle(x.s.cfg.Timers.Election)
+	select {
+	case <-x.lead:
+	case <-x.queue.signal:
+	case g := <-x.give:
+		g.done <- ErrNotLeader
+	case <-x.s.ctx.Done():
+	case <-time.After(50 * time.Millisecond): // the channel keeps the latest only: look by oneself too
+	}
+}
+
+func (x *executor) pause(d time.Duration) {
+	x.settle(x.s.cfg.Timers.Election)
+	select {
+	case <-time.After(d):
+	case <-x.s.ctx.Done():
+	}
+}
+
+func (x *executor) refuse(calls []*call) {
+	for _, c := range calls {
+		c.answer(notLeader())
+	}
+}
+
+// settle answers what a dropped batch left, once there was no new term for so
+// long: as not executed only what certainly was not.
+func (x *executor) settle(after time.Duration) {
+	if len(x.carry) == 0 || time.Since(x.since) < after {
+		return
+	}
+	for _, c := range x.carry {
+		if c.maybe {
+			c.answer(unknown())
+		} else {
+			c.answer(notLeader())
+		}
+	}
+	x.carry = nil
+}
+
+// begin makes a term ready: its term is read, everything before is applied
+// (Barrier), it is still the same term and this node leads in it; then the
+// board's time is set by the voters' clocks.
+func (x *executor) begin(r *raft.Raft) (term uint64, ok bool) {
+	term = r.CurrentTerm()
+	if err := x.s.await(context.Background(), r.Barrier(0)); err != nil {
+		return 0, false
+	}
+	if !x.leads(r, term) {
+		return 0, false
+	}
+	off, err := x.clock.begin(r, term)
+	if err != nil {
+		x.s.log.Warn("term does not begin", "term", term, "err", err)
+		return 0, false
+	}
+	if off > clockAlarm || off < -clockAlarm {
+		x.s.log.Error("clock of this machine is far from the voters' median: giving up leadership", "off", off, "term", term)
+		if x.s.await(context.Background(), r.LeadershipTransfer()) == nil {
+			return 0, false
+		}
+	}
+	return term, x.leads(r, term)
+}
+
+func (x *executor) leads(r *raft.Raft, term uint64) bool {
+	return r.CurrentTerm() == term && r.State() == raft.Leader
+}
+
+// serve executes batches until the term ends.
+func (x *executor) serve(r *raft.Raft, term uint64) {
+	for x.s.ctx.Err() == nil && x.leads(r, term) {
+		select {
+		case g := <-x.give: // between batches: what was taken is finished
+			g.done <- x.transfer(r)
+			return
+		default:
+		}
+		calls := x.take()
+		if len(calls) > 0 {
+			if !x.batch(r, term, calls) {
+				return
+			}
+			continue
+		}
+		select {
+		case <-x.queue.signal:
+		case <-x.lead:
+		case g := <-x.give:
+			g.done <- x.transfer(r)
+			return
+		case <-x.s.ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// take takes what waits for one batch.
+func (x *executor) take() []*call {
+	calls := x.carry
+	x.carry = nil
+	if n := batchRequests - len(calls); n > 0 {
+		calls = append(calls, x.queue.take(n, false)...)
+	}
+	if x.s.cfg.Linger > 0 && len(calls) > 0 {
+		calls = x.linger(calls)
+	}
+	return calls
+}
+
+// linger waits a moment for the clients of the last two batches, when those
+// were large: a closed loop of clients otherwise splits into two halves.
+func (x *executor) linger(calls []*call) []*call {
+	want := min((x.sizes[0]+x.sizes[1])*4/5, batchRequests)
+	end := time.NewTimer(x.s.cfg.Linger)
+	defer end.Stop()
+	for want >= 16 && len(calls) < want {
+		select {
+		case <-x.queue.signal:
+			calls = append(calls, x.queue.take(batchRequests-len(calls), false)...)
+		case <-end.C:
+			want = 0
+		case <-x.s.ctx.Done():
+			want = 0
+		}
+	}
+	x.sizes[0], x.sizes[1] = x.sizes[1], len(calls)
+	return calls
+}
+
+// Outcomes of a batch.
+var (
+	errCertainlyNot = errors.New("certainly not executed")
+	errMaybe        = errors.New("outcome is not known")
+)
+
+// batch executes calls and answers them; false when the term is over.
+func (x *executor) batch(r *raft.Raft, term uint64, calls []*call) bool {
+	x.rounds.Add(1)
+	d, err := x.decide(term, calls)
+	if err != nil { // the state cannot be read: the store has failed
+		x.drop(calls, errCertainlyNot)
+		return false
+	}
+	x.carry = d.rest
+	if d.data == nil {
+		x.questions.Add(1)
+		if _, err := x.s.votes.confirm(x.s.ctx, term); err != nil {
+			x.drop(d.calls, errCertainlyNot)
+			return false
+		}
+	} else if err := x.commit(r, d.data); err != nil {
+		x.drop(d.calls, err)
+		return false
+	}
+	if x.s.Err() != nil {
+		x.drop(d.calls, errMaybe)
+		return false
+	}
+	if d.data != nil && x.s.cfg.OnCommit != nil {
+		if e, err := decodeEntry(d.data); err == nil { // values of d's transactions may lie in a reading that is over
+			x.s.cfg.OnCommit(term, e.Txns)
+		}
+	}
+	for i, c := range d.calls {
+		c.answer(d.results[i])
+	}
+	return true
+}
+
+// commit puts an entry into the log and waits until this node has applied it.
+func (x *executor) commit(r *raft.Raft, data []byte) error {
+	f := r.Apply(data, 0)
+	err := x.s.await(context.Background(), f)
+	switch {
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrEnqueueTimeout):
+		return errCertainlyNot
+	case err != nil:
+		return errMaybe
+	case f.Response() != nil: // refused by the rule of Seq and Term, on every node alike
+		x.s.log.Warn("own entry was refused", "reason", f.Response())
+		return errCertainlyNot
+	}
+	return nil
+}
+
+// drop keeps the calls of a batch that failed for the next term of this node,
+// if there is one soon. A next term's Barrier settles what became of an entry,
+// so executing anew is safe; a call whose first entry may be in is marked as a
+// retry, like any second copy.
+func (x *executor) drop(calls []*call, why error) {
+	for _, c := range calls {
+		if why != errCertainlyNot && !c.maybe {
+			again := *c.req
+			again.Retry = true
+			c.req, c.maybe = &again, true
+		}
+	}
+	x.carry = append(calls, x.carry...)
+	x.since = time.Now()
+}
+
+// Transfer hands leadership to another voter: the executor stops taking,
+// finishes its batch and transfers; if that fails it begins a new term.
+func (s *Store) Transfer(ctx context.Context) error {
+	g := &giveUp{done: make(chan error, 1)}
+	select {
+	case s.exec.give <- g:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+	select {
+	case err := <-g.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+}
+
+func (x *executor) transfer(r *raft.Raft) error {
+	x.term.Store(0)
+	signal(x.changed)
+	return x.s.await(context.Background(), r.LeadershipTransfer())
+}

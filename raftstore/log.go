@@ -1,0 +1,111 @@
+package raftstore
+
+import (
+	"errors"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"muster/raftstore/logstore"
+)
+
+// logStore is what the store needs of the log on disk. *logstore.Log is one.
+type logStore interface {
+	raft.LogStore
+	raft.StableStore
+	IsMonotonic() bool
+	BytesFrom(index uint64) int64
+	Failed() <-chan struct{}
+	Err() error
+	Close() error
+}
+
+const logDir = "log"
+
+func (s *Store) openLog() (logStore, error) {
+	if s.cfg.openLog != nil {
+		return s.cfg.openLog()
+	}
+	return logstore.Open(s.cfg.LogKind, filepath.Join(s.cfg.Dir, logDir), logstore.Options{
+		MustExist: s.cfg.MustExist,
+		Logger:    s.log,
+		Watch: logstore.Watch{
+			Slow:   max(s.cfg.SlowDisk, 0),
+			OnHang: s.closeTransport, // heartbeats stop, so that others elect
+		},
+	})
+}
+
+// raftLog stands between Raft and the log. Raft panics when a term cannot be
+// written or an entry cannot be read: here the store fails instead, and the
+// goroutine of Raft ends, so that the node can stop in order.
+type raftLog struct {
+	logStore
+	fail    func(error)
+	running atomic.Bool // Raft's own goroutines call (before, NewRaft does, on ours)
+}
+
+func (l *raftLog) failed(err error) {
+	if err != nil && !errors.Is(err, logstore.ErrOrder) {
+		l.fail(err)
+	}
+}
+
+func (l *raftLog) lethal(err error) {
+	if err == nil {
+		return
+	}
+	l.fail(err)
+	if l.running.Load() {
+		runtime.Goexit()
+	}
+}
+
+// GetLog implements raft.LogStore.
+func (l *raftLog) GetLog(index uint64, e *raft.Log) error {
+	err := l.logStore.GetLog(index, e)
+	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+		l.lethal(err)
+	}
+	return err
+}
+
+// StoreLog implements raft.LogStore.
+func (l *raftLog) StoreLog(e *raft.Log) error {
+	err := l.logStore.StoreLog(e)
+	l.failed(err)
+	return err
+}
+
+// StoreLogs implements raft.LogStore.
+func (l *raftLog) StoreLogs(list []*raft.Log) error {
+	err := l.logStore.StoreLogs(list)
+	l.failed(err)
+	return err
+}
+
+// DeleteRange implements raft.LogStore.
+func (l *raftLog) DeleteRange(lo, hi uint64) error {
+	err := l.logStore.DeleteRange(lo, hi)
+	l.failed(err)
+	return err
+}
+
+// Set implements raft.StableStore.
+func (l *raftLog) Set(key, val []byte) error {
+	err := l.logStore.Set(key, val)
+	l.failed(err)
+	return err
+}
+
+// SetUint64 implements raft.StableStore.
+func (l *raftLog) SetUint64(key []byte, val uint64) error {
+	err := l.logStore.SetUint64(key, val)
+	l.lethal(err)
+	return err
+}
+
+// IsMonotonic implements raft.MonotonicLogStore: it must be forwarded, or Raft leaves a gap after an installed snapshot.
+func (l *raftLog) IsMonotonic() bool { return l.logStore.IsMonotonic() }

@@ -1,0 +1,114 @@
+package raftstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	snapshotDir   = "snapshots"
+	snapshotAside = "snapshot.aside"
+	snapshotKeep  = 2
+)
+
+// peeker opens a snapshot without reading all of it first.
+type peeker interface {
+	peek(id string) (io.ReadCloser, error)
+}
+
+// snapStore is Raft's store of snapshot files, with two things added: what a
+// crash left half written is removed at the start, and a finished snapshot's
+// folder is synced as well (Raft syncs the files in it and the folder above).
+type snapStore struct {
+	*raft.FileSnapshotStore
+	dir string
+}
+
+func openSnapshots(dir string, log *slog.Logger) (*snapStore, error) {
+	path := filepath.Join(dir, snapshotDir)
+	half, err := filepath.Glob(filepath.Join(path, "*.tmp"))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range half {
+		if err := os.RemoveAll(p); err != nil {
+			return nil, fmt.Errorf("remove unfinished snapshot: %w", err)
+		}
+	}
+	fs, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotKeep, adaptLogger(log))
+	if err != nil {
+		return nil, fmt.Errorf("open snapshots: %w", err)
+	}
+	return &snapStore{FileSnapshotStore: fs, dir: path}, nil
+}
+
+// Create implements raft.SnapshotStore.
+func (s *snapStore) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, ci uint64, t raft.Transport) (raft.SnapshotSink, error) {
+	sink, err := s.FileSnapshotStore.Create(v, index, term, c, ci, t)
+	if err != nil {
+		return nil, err
+	}
+	return &snapSink{SnapshotSink: sink, dir: s.dir}, nil
+}
+
+func (s *snapStore) peek(id string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join(s.dir, filepath.Base(id), "state.bin"))
+}
+
+type snapSink struct {
+	raft.SnapshotSink
+	dir  string
+	done bool
+}
+
+// Close implements raft.SnapshotSink. It may be called twice.
+func (k *snapSink) Close() error {
+	if k.done {
+		return nil
+	}
+	k.done = true
+	if err := k.SnapshotSink.Close(); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(filepath.Join(k.dir, k.ID())), syncDir(k.dir))
+}
+
+// Cancel implements raft.SnapshotSink.
+func (k *snapSink) Cancel() error {
+	if k.done {
+		return nil
+	}
+	k.done = true
+	return k.SnapshotSink.Cancel()
+}
+
+// dropSnapshot sets the newest snapshot aside.
+func (s *Store) dropSnapshot() error {
+	st, ok := s.snaps.(*snapStore)
+	if !ok {
+		return fmt.Errorf("%w: its snapshot store drops nothing", ErrNoRebuild)
+	}
+	list, err := st.List()
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	aside := filepath.Join(s.cfg.Dir, snapshotAside)
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	id := list[0].ID
+	if strings.ContainsRune(id, filepath.Separator) {
+		return fmt.Errorf("snapshot id %q", id)
+	}
+	if err := os.Rename(filepath.Join(st.dir, id), aside); err != nil {
+		return err
+	}
+	return syncDir(st.dir)
+}

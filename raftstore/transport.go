@@ -1,0 +1,84 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+const (
+	transportTimeout = 10 * time.Second
+	transportPool    = 3
+)
+
+// stream lets Raft's own transport dial by server id: an address is looked up
+// by whoever dials, so a node's address may change at any time.
+type stream struct {
+	net.Listener
+	server string
+	dial   func(ctx context.Context, server string) (net.Conn, error)
+}
+
+type serverAddr string
+
+func (a serverAddr) Network() string { return "muster" }
+func (a serverAddr) String() string  { return string(a) }
+
+// Addr is this node's Raft address, its node id.
+func (s *stream) Addr() net.Addr { return serverAddr(nodeOf(s.server)) }
+
+// Dial implements raft.StreamLayer; what it gets for an address is a server id (see ServerAddr).
+func (s *stream) Dial(server raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	if s.dial == nil {
+		return nil, errors.New("this store has no way to dial")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.dial(ctx, string(server))
+}
+
+// ServerAddr implements raft.ServerAddressProvider.
+func (s *stream) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	return raft.ServerAddress(id), nil
+}
+
+func newTransport(c *Config) raft.Transport {
+	if c.transport != nil {
+		return c.transport
+	}
+	s := &stream{Listener: c.Listener, server: c.Server, dial: c.Dial}
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: s, ServerAddressProvider: s, MaxPool: transportPool, Timeout: transportTimeout,
+		Logger: adaptLogger(c.Logger),
+	})
+}
+
+// adaptLogger lets Raft log into ours.
+func adaptLogger(l *slog.Logger) hclog.Logger {
+	h := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "raft", Level: hclog.Debug, Output: io.Discard})
+	h.RegisterSink(logSink{l.With("component", "raft")})
+	return h
+}
+
+type logSink struct{ l *slog.Logger }
+
+// Accept implements hclog.SinkAdapter. What Raft calls information is told as
+// debug: a person reads of leaders and members from us.
+func (s logSink) Accept(_ string, level hclog.Level, msg string, args ...any) {
+	to := slog.LevelDebug
+	switch {
+	case level >= hclog.Error:
+		to = slog.LevelWarn // an unreachable peer is an error to Raft
+	case level >= hclog.Warn:
+		to = slog.LevelInfo
+	}
+	if s.l.Enabled(context.Background(), to) {
+		s.l.Log(context.Background(), to, msg, args...)
+	}
+}
