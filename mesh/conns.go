@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Conn is an authenticated connection to or from a peer.
+// Conn is an authenticated connection to or from a peer. It is not a *tls.Conn,
+// for which an http.Server would look up our protocol names as versions of HTTP.
 type Conn struct {
 	*tls.Conn
 	peer NodeID
 	raw  *tracked
 }
 
-// Peer is the node whose key the other side has shown.
+// Peer is the node whose key the other side has shown; on the door it need not
+// be trusted, and is empty for a client that has shown none.
 func (c *Conn) Peer() NodeID { return c.peer }
 
 // abort closes at once, without the farewell of TLS that can wait for a peer

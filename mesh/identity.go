@@ -41,7 +41,7 @@ func IDOfKey(key ed25519.PublicKey) NodeID {
 // ParseNodeID checks the form of a node id.
 func ParseNodeID(s string) (NodeID, error) {
 	raw, err := idEncoding.DecodeString(s)
-	if err != nil || len(raw) != idBytes {
+	if err != nil || len(raw) != idBytes || len(s) != idEncoding.EncodedLen(idBytes) {
 		return "", fmt.Errorf("node id %q: want 32 characters of a-z and 2-7", s)
 	}
 	return NodeID(s), nil

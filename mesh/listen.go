@@ -132,7 +132,7 @@ func (n *Node) handshake(raw net.Conn, host string) {
 			return
 		}
 		leave()
-		n.door.offer(c, n.ctx.Done())
+		n.door.offer(&Conn{Conn: c, peer: id, raw: t}, n.ctx.Done())
 		return
 	}
 	conn := &Conn{Conn: c, peer: id, raw: t}

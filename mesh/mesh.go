@@ -175,9 +175,9 @@ func (n *Node) Advertised() []string { return n.own.list() }
 // is this node's id, as Raft's addresses are.
 func (n *Node) RaftListener() net.Listener { return n.raft }
 
-// DoorListener gives the connections of anybody, as *tls.Conn with a finished
-// handshake, for an http.Server. PeerOf tells whose key was shown; whether it is
-// trusted must be asked for each request.
+// DoorListener gives the connections of anybody, as *Conn with a finished
+// handshake, for an http.Server (whose ConnContext asks PeerOf whose key was
+// shown). Whether that key is trusted must be asked for each request.
 func (n *Node) DoorListener() net.Listener { return n.door }
 
 // Stats are the counts so far.
