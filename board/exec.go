@@ -1,7 +1,263 @@
 package board
 
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// handler decides one verb. It writes through t and answers with small data, or refuses.
+type handler func(t *tx) (any, *Error)
+
+// verb is one thing Exec can be asked: who may ask for it, and the handler.
+type verb struct {
+	who  who
+	exec handler
+}
+
+// who may ask, at the least. What a run may say of which card is checked by its handler (invariant 24).
+type who uint8
+
+const (
+	byManager who = iota // a person with that role
+	byMember
+	byViewer
+	byRun      // a member, or a run within what its secret allows
+	byNode     // a node of the list, about itself
+	byPlatform // the leader
+)
+
+func verbOf(name string) (verb, bool) {
+	switch name {
+	case VFleetInit:
+		return verb{byPlatform, fleetInit}, true
+	case VBoardCreate:
+		return verb{byManager, boardCreate}, true
+	case VBoardApply:
+		return verb{byManager, boardApply}, true
+	case VBoardSet:
+		return verb{byManager, boardSet}, true
+	case VCardAdd:
+		return verb{byRun, cardAdd}, true
+	case VCardEdit:
+		return verb{byMember, cardEdit}, true
+	case VCardLink:
+		return verb{byMember, cardLink}, true
+	case VCardUnlink:
+		return verb{byMember, cardUnlink}, true
+	case VEvent:
+		return verb{byRun, fireEvent}, true
+	case VStart:
+		return verb{byManager, start}, true
+	case VTokenCreate:
+		return verb{byManager, tokenCreate}, true
+	case VTokenRevoke:
+		return verb{byManager, tokenRevoke}, true
+	case VNodeVote:
+		return verb{byManager, nodeVote}, true
+	}
+	return fleetVerb(name)
+}
+
+// fleetVerb are the verbs that people never say.
+func fleetVerb(name string) (verb, bool) {
+	switch name {
+	case VNodeJoin:
+		return verb{byNode, nodeJoin}, true
+	case VNodeUp:
+		return verb{byNode, nodeUp}, true
+	case VNodeUpdate:
+		return verb{byNode, nodeUpdate}, true
+	case VReport:
+		return verb{byNode, report}, true
+	case VNodeRole:
+		return verb{byPlatform, nodeRole}, true
+	case VNodeState:
+		return verb{byPlatform, nodeState}, true
+	case VObserve:
+		return verb{byPlatform, observe}, true
+	case VGone:
+		return verb{byPlatform, gone}, true
+	case VReasons:
+		return verb{byPlatform, reasons}, true
+	case VDue:
+		return verb{byPlatform, due}, true
+	case VBarrier:
+		return verb{byViewer, func(*tx) (any, *Error) { return nil, nil }}, true
+	}
+	return verb{}, false
+}
+
 // Exec turns a request into a transaction or a refusal. It is pure: see the
-// package comment. An empty Txn writes nothing.
-func Exec(v View, req *Request, env *Env) (Txn, Result) {
-	return Txn{}, Result{Seq: v.Seq(), Err: Errorf(Internal, "not there yet")}
+// package comment. An empty Txn writes nothing; a refusal of a request that is
+// marked as a retry, or that comes from an outbox, writes its id or its number,
+// so that a slower copy cannot succeed later (architecture.md §2).
+func Exec(v View, req *Request, env *Env) (txn Txn, res Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			txn, res = Txn{}, Result{Seq: v.Seq(), Err: Errorf(Internal, "%s: %v", req.Verb, p)}
+		}
+	}()
+	if res, done := earlier(v, req); done {
+		return Txn{}, res
+	}
+	t := newTx(v, req, env)
+	data, err := t.run()
+	if err == nil {
+		err = t.fits()
+	}
+	var raw json.RawMessage
+	if err == nil && data != nil {
+		b, jerr := json.Marshal(data)
+		if jerr != nil {
+			err = Errorf(Internal, "%s: answer: %v", req.Verb, jerr)
+		}
+		raw = b
+	}
+	if err != nil {
+		t, raw = newTx(v, req, env), nil
+		if req.Journal == "" && (req.ID == "" || !req.Retry) {
+			return Txn{}, Result{Seq: v.Seq(), Err: err}
+		}
+	}
+	if (err != nil || len(t.out) > 0) && req.ID != "" {
+		t.remember(err, raw)
+	}
+	if req.Journal != "" {
+		t.putOutbox(&Outbox{Journal: req.Journal, Node: req.Actor.Node, Last: req.Number})
+	}
+	out := t.txn()
+	if out.Empty() {
+		return Txn{}, Result{Seq: v.Seq(), Data: raw, Err: err}
+	}
+	return out, Result{Seq: env.Seq, Data: raw, Err: err}
+}
+
+func (t *tx) run() (any, *Error) {
+	v, ok := verbOf(t.req.Verb)
+	if !ok {
+		return nil, Errorf(Invalid, "unknown verb %q", t.req.Verb).WithHint("this node may be older than the one you speak to; see: muster version")
+	}
+	if err := t.authorize(v.who); err != nil {
+		return nil, err
+	}
+	return v.exec(t)
+}
+
+// fits holds the bounds of one transaction.
+func (t *tx) fits() *Error {
+	x := t.txn()
+	if n := len(x.Ops); n > MaxTxnRecords {
+		return Errorf(Exhausted, "%s would change %d records at once; the bound is %d", t.req.Verb, n, MaxTxnRecords).WithHint("do it in smaller steps")
+	}
+	if n := x.Size(); n > MaxTxnBytes {
+		return Errorf(Exhausted, "%s would write %d bytes at once; the bound is %d", t.req.Verb, n, MaxTxnBytes).WithHint("keep large text in files")
+	}
+	return nil
+}
+
+// args decodes the request's args strictly: an unknown key is an error.
+func args[T any](t *tx) (T, *Error) {
+	var a T
+	if len(t.req.Args) == 0 {
+		return a, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(t.req.Args))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&a); err != nil {
+		return a, Errorf(Invalid, "%s: %v", t.req.Verb, err)
+	}
+	return a, nil
+}
+
+// authorize finds out what the sender may do, from the state only: roles are
+// never taken from a request (architecture.md §6).
+func (t *tx) authorize(need who) *Error {
+	a := &t.req.Actor
+	switch need {
+	case byPlatform:
+		if a.Kind != ActorPlatform {
+			return Errorf(Refused, "%s is for the fleet itself", t.req.Verb)
+		}
+		return nil
+	case byNode:
+		if a.Kind != ActorNode {
+			return Errorf(Refused, "%s is for nodes", t.req.Verb)
+		}
+		return nil
+	}
+	switch a.Kind {
+	case ActorPlatform:
+		return nil
+	case ActorRun:
+		return t.authorizeRun(need)
+	case ActorPerson:
+		return t.authorizePerson(need)
+	}
+	return Errorf(Refused, "%s is not for a %s", t.req.Verb, a.Kind)
+}
+
+func (t *tx) authorizePerson(need who) *Error {
+	a := t.req.Actor
+	role := "manager"
+	if t.req.Secret != "" {
+		k := GetToken(t, HashSecret(t.req.Secret))
+		if k == nil || k.Expires != 0 && k.Expires < t.env.Now {
+			return Errorf(Refused, "this token is not known here, or has ended").WithHint("ask a manager for: muster token create")
+		}
+		role = k.Role
+	} else {
+		n := GetNode(t, a.Node)
+		if n == nil {
+			return Errorf(Refused, "node %s is not in the fleet's list", a.Node)
+		}
+		if n.Local != "" {
+			role = n.Local
+		}
+	}
+	have := map[string]int{"manager": 3, "member": 2, "viewer": 1}[role]
+	want := map[who]int{byManager: 3, byMember: 2, byRun: 2, byViewer: 1}[need]
+	if have < want {
+		return Errorf(Refused, "%s: the role %q may not do that", t.req.Verb, role).WithHint("a manager can change it: muster node set %s local=manager", a.Node)
+	}
+	t.req = t.as(Actor{Kind: ActorPerson, Role: role, Name: a.Name, Node: a.Node})
+	return nil
+}
+
+// authorizeRun takes a run's word only with its secret, and only while the run
+// is current (RUN-02, M-04, invariant 3).
+func (t *tx) authorizeRun(need who) *Error {
+	a := t.req.Actor
+	r := GetRun(t, a.Run)
+	if r == nil || t.req.Secret == "" || len(r.SecretHash) == 0 || HashSecret(t.req.Secret) != fmt.Sprintf("%x", r.SecretHash) {
+		return Errorf(Refused, "run %q is not known by that secret", a.Run).WithCheck("secret")
+	}
+	c := GetCard(t, r.Card)
+	if need == byViewer {
+		t.req = t.as(Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Node: a.Node, Run: r.ID})
+		return nil
+	}
+	if c == nil || c.Run != r.ID {
+		return Errorf(Refused, "run %s is over (%s): its words are no longer taken", r.ID, orElse(r.Outcome, "superseded")).
+			WithCheck("superseded").WithHint("see: muster runs %s", r.Card)
+	}
+	if need != byRun {
+		return Errorf(Refused, "%s is not for sessions", t.req.Verb)
+	}
+	t.req = t.as(Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Node: a.Node, Run: r.ID})
+	return nil
+}
+
+// as copies the request with another actor: the caller's is never changed.
+func (t *tx) as(a Actor) *Request {
+	r := *t.req
+	r.Actor = a
+	return &r
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
 }

@@ -17,38 +17,15 @@ func (st *step) endRun(outcome string, keep bool) *Error {
 	}
 	st.touched = true
 	c.Run, c.LastOutcome = "", outcome
-	r.State, r.Outcome, r.Ended, r.Verdict = RunEnded, outcome, t.env.Now, st.verdict(r)
+	r.Outcome = outcome
 	if why := payloadText(st.f.Payload, "error"); why != "" {
 		r.Error = clip(why, 500)
 	}
 	if at, ok := st.f.Payload["reset_at"].(float64); ok && at > 0 && at < 1e11 {
 		setMetadata(r, resetKey, int64(at*1000))
 	}
-	t.delDue(r.Expires, DueClaim, r.ID)
-	t.delDue(runDue(r), DueRun, r.ID)
-	if o := GetOrder(t, r.Node, r.Order); o != nil {
-		t.delOrder(o) // M-37: with the verdict; a stop or void takes its place
-	}
-	if h := GetHeld(t, r.ID); h != nil {
-		h.Ended = true
-		t.putHeld(h)
-	}
-	t.putRun(r)
-	if r.Verdict != ByOwn && r.Gone == "" && !keep {
-		t.stopSession(r, st.f.Event)
-	}
+	t.verdict(r, st.f.Actor.Kind == ActorRun && st.f.Actor.Run == r.ID, keep, st.f.Event)
 	return nil
-}
-
-// verdict says whose word ended the run.
-func (st *step) verdict(r *Run) string {
-	switch {
-	case st.f.Actor.Kind == ActorRun && st.f.Actor.Run == r.ID:
-		return ByOwn
-	case st.f.Event == "exited":
-		return ByExit
-	}
-	return ByOutside
 }
 
 // runDue is when the run's runtime limit is passed: strictly later than the limit (SUP-06).
@@ -188,9 +165,9 @@ func (st *step) session(a *workflow.Session) *Error {
 			continue
 		}
 		if st.run != nil && st.run.ID == id {
-			t.stopSession(st.run, a.Verb())
+			t.closeSession(st.run, a.Verb())
 		} else if r := GetRun(t, id); r != nil {
-			t.stopSession(r, a.Verb())
+			t.closeSession(r, a.Verb())
 		}
 	}
 	return nil

@@ -1,0 +1,231 @@
+package board
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+var (
+	slugRE   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	prefixRE = regexp.MustCompile(`^[a-z][a-z0-9]{0,11}$`)
+)
+
+const (
+	maxYAML = 256 << 10
+)
+
+func boardCreate(t *tx) (any, *Error) {
+	a, err := args[BoardCreate](t)
+	if err != nil {
+		return nil, err
+	}
+	return t.makeBoard(a)
+}
+
+func (t *tx) makeBoard(a BoardCreate) (any, *Error) {
+	if !slugRE.MatchString(a.Slug) {
+		return nil, Errorf(Invalid, "board %q: a slug is a lower-case letter, then letters, digits and dashes, at most 32", clip(a.Slug, 40))
+	}
+	if t.Has(TBoard, a.Slug) {
+		return nil, Errorf(Conflict, "board %q exists", a.Slug).WithHint("see: muster board show %s", a.Slug)
+	}
+	prefix := a.Prefix
+	if prefix == "" {
+		prefix = t.freePrefix(a.Slug)
+	}
+	if !prefixRE.MatchString(prefix) {
+		return nil, Errorf(Invalid, "card prefix %q: a lower-case letter, then letters and digits, at most 12", clip(prefix, 40))
+	}
+	if t.Has(TPrefix, prefix) {
+		return nil, Errorf(Conflict, "the card prefix %q is another board's", prefix).WithHint("give another: prefix=...")
+	}
+	b := &Board{Slug: a.Slug, Prefix: prefix, Label: clip(orElse(a.Label, a.Slug), 100), Keep: 90, Created: t.env.Now}
+	t.write(Op{Table: TPrefix, Key: prefix, Val: []byte(a.Slug)})
+	if err := t.saveWorkflow(b, a.YAML); err != nil {
+		return nil, err
+	}
+	t.putBoard(b)
+	t.event(nil, Event{Kind: "board_created", Board: b.Slug})
+	return map[string]any{"slug": b.Slug, "prefix": b.Prefix}, nil
+}
+
+// freePrefix makes a card prefix of a slug: its letters and digits, numbered when taken.
+func (t *tx) freePrefix(slug string) string {
+	p := clipTo(strings.ReplaceAll(slug, "-", ""), 12)
+	for i := 2; t.Has(TPrefix, p) && i < 10_000; i++ {
+		n := fmt.Sprint(i)
+		p = clipTo(strings.ReplaceAll(slug, "-", ""), 12-len(n)) + n
+	}
+	return p
+}
+
+func clipTo(s string, n int) string { return s[:min(len(s), n)] }
+
+// boardApply saves a workflow after validating everything (M-22).
+func boardApply(t *tx) (any, *Error) {
+	a, err := args[BoardApply](t)
+	if err != nil {
+		return nil, err
+	}
+	b, err := t.board(a.Board)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.saveWorkflow(b, a.YAML); err != nil {
+		return nil, err
+	}
+	moved, err := t.migrate(b)
+	if err != nil {
+		return nil, err
+	}
+	t.putBoard(b)
+	t.event(nil, Event{Kind: "board_applied", Board: b.Slug, Payload: jsonOf(map[string]any{"version": b.Workflow, "moved": moved})})
+	if a.DryRun {
+		t.out = nil
+	}
+	return map[string]any{"board": b.Slug, "version": b.Workflow, "moved": moved, "dry_run": a.DryRun}, nil
+}
+
+// saveWorkflow validates a workflow and stores it as the board's next version.
+func (t *tx) saveWorkflow(b *Board, yaml string) *Error {
+	if len(yaml) > maxYAML {
+		return Errorf(Exhausted, "a workflow of %d bytes; the bound is %d", len(yaml), maxYAML)
+	}
+	if strings.TrimSpace(yaml) == "" {
+		yaml = "version: 1\nname: " + b.Slug + "\nextends: default\n"
+	}
+	b.Workflow++
+	t.put(TWorkflow, WorkflowKey(b.Slug, b.Workflow), &WorkflowDoc{Board: b.Slug, Version: b.Workflow, Source: []byte(yaml), By: t.req.Actor, At: t.env.Now})
+	_, err := t.flow(b)
+	return err
+}
+
+func (t *tx) board(slug string) (*Board, *Error) {
+	b := GetBoard(t, orElse(slug, "default"))
+	if b == nil || b.Archived {
+		return nil, Errorf(NotFound, "no board %q", clip(slug, 40)).WithHint("see: muster board list")
+	}
+	return b, nil
+}
+
+// migrate moves cards out of statuses that the new version no longer has, as its
+// `migrate` says, and refuses the version when one is left out (M-22).
+func (t *tx) migrate(b *Board) (int, *Error) {
+	fl, err := t.flow(b)
+	if err != nil {
+		return 0, err
+	}
+	w := fl.wf
+	var lost []string
+	moved := 0
+	EachCard(t, b, func(c *Card) bool {
+		if w.Statuses[c.Status] != nil {
+			return true
+		}
+		to := w.Migrate[c.Status]
+		st := w.Statuses[to]
+		if st == nil || (st.Run != nil) != (c.Run != "") {
+			lost = append(lost, fmt.Sprintf("%s (%s)", c.ID, c.Status))
+			return len(lost) < 20
+		}
+		c.Previous, c.Status, c.Stored = c.Status, to, st.StoredAs
+		t.event(c, Event{Kind: "status", From: c.Previous, To: to})
+		t.putCard(c)
+		moved++
+		return true
+	})
+	if len(lost) > 0 {
+		return 0, Errorf(Refused, "board %s: the new workflow has no status for %s", b.Slug, strings.Join(lost, ", ")).
+			WithCheck("migrate").WithHint("add lines like  migrate: {OLD: NEW}  (a status with a run only to one with a run)")
+	}
+	return moved, nil
+}
+
+// boardSet changes single values of a board.
+func boardSet(t *tx) (any, *Error) {
+	a, err := args[BoardSet](t)
+	if err != nil {
+		return nil, err
+	}
+	b, err := t.board(a.Board)
+	if err != nil {
+		return nil, err
+	}
+	params := map[string]json.RawMessage{}
+	if len(b.Params) > 0 && json.Unmarshal(b.Params, &params) != nil {
+		params = map[string]json.RawMessage{}
+	}
+	for _, k := range sortedKeys(a.Set) {
+		if err := t.boardSetOne(b, k, a.Set[k], params); err != nil {
+			return nil, err
+		}
+	}
+	if b.Params = jsonOf(params); len(params) == 0 {
+		b.Params = nil
+	}
+	t.putBoard(b)
+	if _, err := t.flow(b); err != nil {
+		return nil, err
+	}
+	t.event(nil, Event{Kind: "board_set", Board: b.Slug, Payload: jsonOf(map[string]any{"keys": sortedKeys(a.Set)})})
+	return map[string]any{"board": b.Slug}, nil
+}
+
+func (t *tx) boardSetOne(b *Board, key string, val json.RawMessage, params map[string]json.RawMessage) *Error {
+	if name, ok := strings.CutPrefix(key, "params."); ok {
+		return t.setParam(b, name, val, params)
+	}
+	var s string
+	if !bytes.Equal(val, []byte("null")) && json.Unmarshal(val, &s) != nil {
+		s = string(val)
+	}
+	switch key {
+	case "label":
+		b.Label = clip(s, 100)
+	case "home":
+		if s != "" {
+			n, err := FindNode(t, s)
+			if err != nil {
+				return err
+			}
+			s = n.ID
+		}
+		b.Home = s
+	case "zone":
+		if _, err := time.LoadLocation(s); err != nil {
+			return Errorf(Invalid, "zone %q is not a time zone", clip(s, 40)).WithHint("use a name like Europe/Berlin")
+		}
+		b.Zone = s
+	case "keep":
+		var n int64
+		if json.Unmarshal(val, &n) != nil && json.Unmarshal([]byte(s), &n) != nil || n < 1 || n > 36500 {
+			return Errorf(Invalid, "keep=%s: days, 1 to 36500", clip(string(val), 40))
+		}
+		b.Keep = n
+	default:
+		return Errorf(Invalid, "board has no key %q", clip(key, 40)).WithHint("use label, home, keep, zone or params.NAME")
+	}
+	return nil
+}
+
+func (t *tx) setParam(b *Board, name string, val json.RawMessage, params map[string]json.RawMessage) *Error {
+	fl, err := t.flow(b)
+	if err != nil {
+		return err
+	}
+	if _, ok := fl.wf.Defaults[name]; !ok {
+		names := sortedKeys(fl.wf.Defaults)
+		return Errorf(Invalid, "board %s has no parameter %q", b.Slug, clip(name, 40)).WithHint("it has: %s", strings.Join(names, ", "))
+	}
+	if bytes.Equal(val, []byte("null")) && !slices.Contains(sortedKeys(params), name) {
+		params[name] = val // an explicit null overrides a value
+		return nil
+	}
+	params[name] = slices.Clone(val)
+	return nil
+}

@@ -1,0 +1,300 @@
+package board
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	runFiles    = 20  // cards a run may file (invariant 24)
+	triageWaits = 100 // cards of sessions that may wait in triage on a board
+)
+
+// cardAdd files a card.
+func cardAdd(t *tx) (any, *Error) {
+	a, err := args[CardAdd](t)
+	if err != nil {
+		return nil, err
+	}
+	b, err := t.board(a.Board)
+	if err != nil {
+		return nil, err
+	}
+	if a.Title == nil || strings.TrimSpace(*a.Title) == "" {
+		return nil, Errorf(Invalid, "a card needs a title")
+	}
+	if err := t.runMayFile(b, &a); err != nil {
+		return nil, err
+	}
+	c := t.mintCard(b)
+	if err := t.setFields(b, c, &a.CardFields); err != nil {
+		return nil, err
+	}
+	if a.SubtaskOf != "" {
+		if GetCard(t, a.SubtaskOf) == nil {
+			return nil, noCard(a.SubtaskOf)
+		}
+		c.SubtaskOf = a.SubtaskOf
+	}
+	t.putCard(c)
+	if err := t.waitFor(c.ID, a.After); err != nil {
+		return nil, err
+	}
+	if err := t.initial(b, c, map[string]any{"triage": a.Triage}); err != nil {
+		return nil, err
+	}
+	t.event(c, Event{Kind: "created", To: c.Status, Payload: jsonOf(map[string]any{"title": c.Title})})
+	t.putCard(c)
+	return map[string]any{"id": c.ID, "status": c.Status}, nil
+}
+
+// runMayFile bounds what sessions file: parts of their own card, or ideas in triage (invariant 24).
+func (t *tx) runMayFile(b *Board, a *CardAdd) *Error {
+	act := t.req.Actor
+	if act.Kind != ActorRun {
+		return nil
+	}
+	r := GetRun(t, act.Run)
+	switch {
+	case r.Board != b.Slug:
+		return Errorf(Refused, "a session files cards on its own board, %s", r.Board)
+	case a.SubtaskOf != "" && a.SubtaskOf != r.Card:
+		return Errorf(Refused, "a session files subtasks of its own card, %s", r.Card)
+	case a.Machine != nil && *a.Machine != "":
+		return Errorf(Refused, "a session chooses no machine")
+	case a.Workspace != nil && *a.Workspace != "":
+		return Errorf(Refused, "a session chooses no workspace")
+	case a.Assignee != nil && *a.Assignee != "" && *a.Assignee != r.Profile && !t.sessionProfile(b, *a.Assignee):
+		return Errorf(Refused, "a session gives cards to its own profile, %s", r.Profile).WithHint("a manager can allow more: params.session_profiles")
+	}
+	filed, waiting := 0, 0
+	EachCard(t, b, func(c *Card) bool {
+		if c.Creator.Run == act.Run {
+			filed++
+		}
+		if c.Stored == "triage" && c.Creator.Kind == ActorRun {
+			waiting++
+		}
+		return true
+	})
+	if filed >= runFiles {
+		return Errorf(Exhausted, "run %s has filed %d cards; the bound is %d", r.ID, filed, runFiles).WithHint("say the rest in a comment")
+	}
+	if a.SubtaskOf == "" && waiting >= triageWaits {
+		return Errorf(Exhausted, "%d cards of sessions wait in triage on board %s", waiting, b.Slug).WithHint("say it in a comment; people must look at triage first")
+	}
+	return nil
+}
+
+func (t *tx) sessionProfile(b *Board, profile string) bool {
+	fl, err := t.flow(b)
+	if err != nil {
+		return false
+	}
+	list, _ := fl.params["session_profiles"].([]any)
+	return slices.Contains(list, any(profile))
+}
+
+func noCard(id string) *Error {
+	return Errorf(NotFound, "no card %q", clip(id, 60)).WithHint("see: muster card list")
+}
+
+// setFields validates and sets what a person gave; nil fields stay.
+func (t *tx) setFields(b *Board, c *Card, f *CardFields) *Error {
+	if f.Title != nil {
+		if c.Title = strings.TrimSpace(*f.Title); c.Title == "" || len(c.Title) > maxTitle || strings.ContainsAny(c.Title, "\n\r") {
+			return Errorf(Invalid, "a title is one line of at most %d bytes", maxTitle)
+		}
+	}
+	if f.Body != nil {
+		if len(*f.Body) > maxBody {
+			return Errorf(Exhausted, "a body of %d bytes; the bound is %d", len(*f.Body), maxBody).WithHint("keep large text in files")
+		}
+		t.putBody(c.ID, *f.Body)
+	}
+	if err := t.setWho(b, c, f); err != nil {
+		return err
+	}
+	for _, x := range []struct {
+		name string
+		val  *int64
+		to   **int64
+		low  int64
+	}{{"max_runtime", f.MaxRuntime, &c.MaxRuntime, 0}, {"max_retries", f.MaxRetries, &c.MaxRetries, 0}, {"goal_max_turns", f.GoalMaxTurns, &c.GoalMaxTurns, 0}} {
+		if x.val == nil {
+			continue
+		}
+		if *x.val < x.low || *x.val > 1<<31 {
+			return Errorf(Invalid, "%s=%d is out of range", x.name, *x.val)
+		}
+		v := *x.val
+		*x.to = &v
+	}
+	set(&c.Priority, f.Priority)
+	set(&c.Skills, f.Skills)
+	set(&c.Model, f.Model)
+	set(&c.Goal, f.Goal)
+	set(&c.Branch, f.Branch)
+	set(&c.Kind, f.Kind)
+	return t.setRest(c, f)
+}
+
+func set[T any](to *T, v *T) {
+	if v != nil {
+		*to = *v
+	}
+}
+
+func (t *tx) setWho(b *Board, c *Card, f *CardFields) *Error {
+	if f.Assignee != nil && *f.Assignee != "" {
+		fl, err := t.flow(b)
+		if err != nil {
+			return err
+		}
+		if fl.wf.Profile(*f.Assignee) == nil {
+			return Errorf(NotFound, "board %s has no profile %q", b.Slug, clip(*f.Assignee, 40)).WithHint("it has: %s", strings.Join(sortedKeys(fl.wf.Profiles), ", "))
+		}
+	}
+	set(&c.Assignee, f.Assignee)
+	if f.Machine != nil && *f.Machine != "" {
+		n, err := FindNode(t, *f.Machine)
+		if err != nil {
+			return err
+		}
+		c.Machine = n.Name
+		return nil
+	}
+	set(&c.Machine, f.Machine)
+	return nil
+}
+
+func (t *tx) setRest(c *Card, f *CardFields) *Error {
+	if f.Workspace != nil {
+		kind, rest, _ := strings.Cut(*f.Workspace, ":")
+		switch {
+		case *f.Workspace == "" || *f.Workspace == "scratch":
+		case kind == "dir" && strings.HasPrefix(rest, "/"), kind == "worktree" && rest != "":
+		default:
+			return Errorf(Invalid, "workspace %q: use scratch, dir:/PATH or worktree:REPO", clip(*f.Workspace, 60))
+		}
+		c.Workspace = *f.Workspace
+	}
+	if f.StartAfter != nil && *f.StartAfter != c.StartAfter {
+		t.delDue(c.StartAfter, DueCard, c.ID)
+		c.StartAfter = max(*f.StartAfter, 0)
+	}
+	if len(f.Labels) > 0 {
+		m := map[string]string{}
+		for k, v := range c.Labels {
+			m[k] = v
+		}
+		for k, v := range f.Labels {
+			if k == "" || len(k)+len(v) > 300 {
+				return Errorf(Invalid, "label %q is empty or too long", clip(k, 40))
+			}
+			if m[k] = v; v == "" {
+				delete(m, k)
+			}
+		}
+		if len(m) > 64 {
+			return Errorf(Exhausted, "more than 64 labels on card %s", c.ID)
+		}
+		c.Labels = m
+	}
+	if len(c.Skills) > 64 {
+		return Errorf(Exhausted, "more than 64 skills on card %s", c.ID)
+	}
+	return nil
+}
+
+// cardEdit changes fields of a card.
+func cardEdit(t *tx) (any, *Error) {
+	a, err := args[CardEdit](t)
+	if err != nil {
+		return nil, err
+	}
+	b, c, err := t.card(a.Card)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.setFields(b, c, &a.CardFields); err != nil {
+		return nil, err
+	}
+	t.event(c, Event{Kind: "edited"})
+	t.putDue(c.StartAfter, DueCard, c.ID)
+	t.putCard(c)
+	t.offerPromote(c.ID)
+	return map[string]any{"id": c.ID}, nil
+}
+
+// card finds a card with its board, by id or an unambiguous prefix of one.
+func (t *tx) card(id string) (*Board, *Card, *Error) {
+	c := GetCard(t, id)
+	if c == nil {
+		return nil, nil, noCard(id)
+	}
+	b := GetBoard(t, c.Board)
+	if b == nil {
+		return nil, nil, Errorf(Internal, "card %s has no board", id)
+	}
+	return b, c, nil
+}
+
+// waitFor makes a card wait for others, all or none of them.
+func (t *tx) waitFor(child string, parents []string) *Error {
+	for _, p := range parents {
+		if err := t.addLink(child, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cardLink(t *tx) (any, *Error) {
+	a, err := args[CardLink](t)
+	if err != nil {
+		return nil, err
+	}
+	_, c, err := t.card(a.Card)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.After) == 0 {
+		return nil, Errorf(Invalid, "card %s shall wait for what? give --after ID", c.ID)
+	}
+	if err := t.waitFor(c.ID, a.After); err != nil {
+		return nil, err
+	}
+	t.event(c, Event{Kind: "linked", Payload: jsonOf(map[string]any{"after": a.After})})
+	t.putCard(c)
+	return map[string]any{"id": c.ID}, nil
+}
+
+func cardUnlink(t *tx) (any, *Error) {
+	a, err := args[CardLink](t)
+	if err != nil {
+		return nil, err
+	}
+	_, c, err := t.card(a.Card)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range a.After {
+		if !t.Has(TLink, LinkKey(c.ID, p)) {
+			return nil, Errorf(NotFound, "card %s does not wait for %s", c.ID, clip(p, 60))
+		}
+		t.del(TLink, LinkKey(c.ID, p))
+		t.del(TChild, ChildKey(p, c.ID))
+	}
+	t.event(c, Event{Kind: "unlinked", Payload: jsonOf(map[string]any{"after": a.After})})
+	t.putCard(c)
+	t.offerPromote(c.ID)
+	return map[string]any{"id": c.ID}, nil
+}
+
+// offerPromote offers `promote` to a card whose waiting may just have ended.
+func (t *tx) offerPromote(id string) {
+	if c := GetCard(t, id); c != nil {
+		_ = t.platformFire(c, nil, "promote", nil) // nothing takes it: nothing is written (WFL-09)
+	}
+}

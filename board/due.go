@@ -1,0 +1,86 @@
+package board
+
+import "fmt"
+
+// due handles due times that have come. Each is taken out of the state whatever
+// becomes of it, and one poisoned card holds up no other (invariant 22).
+func due(t *tx) (any, *Error) {
+	a, err := args[DueArgs](t)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range a.Keys {
+		d := read[Due](t, TDue, key)
+		if d == nil || d.At > t.env.Now {
+			continue
+		}
+		t.del(TDue, key)
+		f := t.fork()
+		if f.dueOne(d) == nil {
+			t.join(f)
+		}
+	}
+	return nil, nil
+}
+
+func (t *tx) dueOne(d *Due) *Error {
+	switch d.Kind {
+	case DueCard:
+		c := GetCard(t, d.Key)
+		if c == nil {
+			return nil
+		}
+		return t.platformFire(c, nil, "promote", nil)
+	case DueClaim:
+		return t.dueClaim(GetRun(t, d.Key), d)
+	case DueRun:
+		return t.dueRun(GetRun(t, d.Key), d)
+	case DueExpire:
+		t.del(TToken, d.Key)
+	}
+	return nil
+}
+
+// dueClaim is a claim whose order nobody took: a verdict, and an order to void it (RUN-06, M-12, SUP-23).
+func (t *tx) dueClaim(r *Run, d *Due) *Error {
+	if r == nil || r.State == RunEnded {
+		return nil
+	}
+	if o := GetOrder(t, r.Node, r.Order); o == nil || o.State != OrderPending {
+		return nil
+	}
+	return t.observed(r, "orphaned", map[string]any{"stale_lock": Lock(t, r), "claim_expires": d.At / 1000,
+		"error": fmt.Sprintf("%s did not take the start in time", t.nodeName(r.Node))})
+}
+
+// dueRun is a run past its runtime, counted from its claim (SUP-06).
+func (t *tx) dueRun(r *Run, d *Due) *Error {
+	if r == nil || r.State == RunEnded || r.Runtime == 0 {
+		return nil
+	}
+	return t.observed(r, "timed_out", map[string]any{"limit": r.Runtime / 1000, "limit_seconds": r.Runtime / 1000,
+		"error": fmt.Sprintf("over its limit of %d s", r.Runtime/1000)})
+}
+
+// reasons records why cards wait: written only when check or text changed.
+func reasons(t *tx) (any, *Error) {
+	a, err := args[Reasons](t)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range a.Cards {
+		c := GetCard(t, x.Card)
+		if c == nil || c.Run != "" && x.Check != "" || c.Waits.Check == x.Check && c.Waits.Text == x.Text {
+			continue
+		}
+		since := t.env.Now
+		if c.Waits.Check == x.Check && c.Waits.Since != 0 {
+			since = c.Waits.Since
+		}
+		if c.Waits = (Reason{Check: x.Check, Text: clip(x.Text, 300), Since: since}); x.Check == "" {
+			c.Waits = Reason{}
+		}
+		t.put(TCard, c.ID, c) // not putCard: waiting is no change of the card
+	}
+	return nil, nil
+}

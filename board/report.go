@@ -1,0 +1,196 @@
+package board
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"muster/board/lease"
+)
+
+// report takes what a node says about a run's order (M-07, M-12): only the
+// executing node judges its processes, and only for runs stored for it.
+func report(t *tx) (any, *Error) {
+	a, err := args[Report](t)
+	if err != nil {
+		return nil, err
+	}
+	r := GetRun(t, a.Run)
+	switch {
+	case r == nil:
+		return nil, Errorf(NotFound, "no run %q", a.Run)
+	case r.Node != t.req.Actor.Node:
+		return nil, Errorf(Refused, "run %s is not on %s", r.ID, t.nodeName(t.req.Actor.Node))
+	}
+	switch a.Kind {
+	case ReportTaken:
+		return nil, t.reportTaken(r)
+	case ReportLaunched:
+		return nil, t.reportLaunched(r, &a)
+	case ReportRefused, ReportFailed:
+		return nil, t.reportFailed(r, &a)
+	case ReportExited:
+		return nil, t.reportExited(r, &a)
+	case ReportGone:
+		return nil, t.reportGone(r, &a)
+	}
+	return nil, Errorf(Invalid, "unknown report %q", a.Kind)
+}
+
+// reportTaken ends the claim's own expiry: from now on the node's contact counts (M-09, M-12).
+func (t *tx) reportTaken(r *Run) *Error {
+	if t.act(r, lease.ActTaken, "").Has(lease.EffectStale) {
+		return superseded(r)
+	}
+	return nil
+}
+
+func superseded(r *Run) *Error {
+	return Errorf(Refused, "run %s is over (%s)", r.ID, orElse(r.Outcome, "superseded")).WithCheck("superseded")
+}
+
+// reportLaunched makes the session's secret known (M-25) and the run running.
+func (t *tx) reportLaunched(r *Run, a *Report) *Error {
+	if t.act(r, lease.ActLaunched, "").Has(lease.EffectStale) {
+		return superseded(r) // a stop order stands, or the node will see that its start has left the state
+	}
+	r.State, r.PID, r.SecretHash = RunRunning, a.PID, a.SecretHash
+	r.Launched = t.env.Now - max(a.Ago, 0)
+	r.SeenAt = r.Launched
+	if a.Session != "" {
+		r.SessionID = a.Session
+	}
+	if a.Workspace != "" {
+		r.Workspace = a.Workspace
+	}
+	t.putRun(r)
+	t.runEvent(r, "launched", map[string]any{"machine": t.nodeName(r.Node), "pid": a.PID})
+	return nil
+}
+
+// reportFailed is a start that did not happen: refused withdraws the run and is
+// no failure of the card (M-12), the rest counts (DSP-14).
+func (t *tx) reportFailed(r *Run, a *Report) *Error {
+	act := lease.ActFailed
+	if a.Kind == ReportRefused {
+		act = lease.ActRefused
+	}
+	r.Error = clip(a.Error, 500)
+	return t.ended(r, act, "spawn_failed", map[string]any{"error": r.Error, "refused": a.Kind == ReportRefused})
+}
+
+// reportExited is the end of the whole tree. Of a run that has its verdict it only
+// marks the session gone; otherwise the workflow judges the exit (SUP-10, M-35).
+func (t *tx) reportExited(r *Run, a *Report) *Error {
+	r.ExitCode, r.Signal = a.Code, a.Signal
+	r.Error = orElse(clip(a.Error, 500), r.Error)
+	p := map[string]any{"machine": t.nodeName(r.Node), "error": orElse(clip(a.Error, 500), exitText(a))}
+	if a.Code != nil {
+		p["code"] = *a.Code
+	}
+	setIf(p, "signal", a.Signal)
+	setIf(p, "means", a.Means)
+	if a.ResetAt != 0 {
+		p["reset_at"] = a.ResetAt / 1000
+	}
+	return t.ended(r, lease.ActExited, "exited", p)
+}
+
+func exitText(a *Report) string {
+	switch {
+	case a.Signal != "":
+		return "ended by signal " + a.Signal
+	case a.Code == nil:
+		return "ended, and left no exit code"
+	case *a.Code == 0:
+		return ""
+	}
+	return fmt.Sprintf("exit code %d", *a.Code)
+}
+
+func setIf(p map[string]any, key, val string) {
+	if val != "" {
+		p[key] = val
+	}
+}
+
+// reportGone answers a stop, or says that a launch is dead: nothing lives.
+func (t *tx) reportGone(r *Run, a *Report) *Error {
+	return t.ended(r, lease.ActGone, "spawn_failed", map[string]any{"error": orElse(clip(a.Error, 500), "its start was lost before anything ran"), "refused": true})
+}
+
+// ended applies the node's word that nothing of a run lives, and tells the
+// workflow when the run had no verdict.
+func (t *tx) ended(r *Run, act lease.Act, event string, payload map[string]any) *Error {
+	was := r.Gone
+	e := t.act(r, act, "")
+	switch {
+	case e.Has(lease.EffectStale):
+		return superseded(r)
+	case e.Has(lease.EffectVerdict):
+		return t.observed(r, event, payload)
+	case was == "" && r.Gone != "":
+		t.runEvent(r, "session_gone", map[string]any{"by": r.Gone, "machine": t.nodeName(r.Node)})
+	}
+	return nil
+}
+
+// observed offers an event of the fleet to the workflow. One that no transition
+// takes writes nothing (WFL-09); an end that nobody takes is shown as needing a
+// person, or the card would wait for a session that is not there.
+func (t *tx) observed(r *Run, event string, payload map[string]any) *Error {
+	c := GetCard(t, r.Card)
+	if c == nil || c.Run != r.ID {
+		return nil // no longer current: nothing is written for it (RUN-09, INV-10)
+	}
+	err := t.platformFire(c, r, event, payload)
+	if err == nil || r.Gone == "" {
+		return err
+	}
+	c = GetCard(t, r.Card)
+	c.Attention = Reason{Check: "stuck", Text: clip(fmt.Sprintf("its session is gone (%s) and the workflow did not take %s: %s", r.Error, event, err.Message), 500), Since: t.env.Now}
+	t.event(c, Event{Kind: event, Run: r.ID, Payload: jsonOf(payload), Actor: Platform()})
+	t.putCard(c)
+	return nil
+}
+
+// platformFire fires on a fork, so that what was already decided stands when the
+// workflow refuses.
+func (t *tx) platformFire(c *Card, r *Run, event string, payload map[string]any) *Error {
+	b := GetBoard(t, c.Board)
+	if b == nil {
+		return Errorf(Internal, "card %s has no board", c.ID)
+	}
+	f := t.fork()
+	if _, err := f.fire(b, c, firing{Event: event, Actor: Platform(), Payload: payload, Run: r}); err != nil {
+		return err
+	}
+	t.join(f)
+	return nil
+}
+
+// observe fires what the leader saw about a run (timed out, offline, ...).
+func observe(t *tx) (any, *Error) {
+	a, err := args[Observe](t)
+	if err != nil {
+		return nil, err
+	}
+	r := GetRun(t, a.Run)
+	if r == nil {
+		return nil, Errorf(NotFound, "no run %q", a.Run)
+	}
+	if c := GetCard(t, r.Card); c == nil || c.Run != r.ID {
+		return nil, Errorf(Conflict, "run %s is no longer current", r.ID).WithCheck("superseded")
+	}
+	return nil, t.observed(r, a.Event, a.Payload)
+}
+
+func jsonOf(v any) []byte {
+	if m, ok := v.(map[string]any); ok && len(m) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return b
+}
