@@ -58,14 +58,15 @@ type Expr struct {
 
 // Compile checks and compiles an expression for a place that wants the kind. The error is a *Error.
 func Compile(source string, want Kind) (*Expr, error) {
-	e, err := compile(source, want)
+	e, err := compile(source, want, nil)
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-func compile(source string, want Kind) (e *Expr, fail *Error) {
+// compile takes names whose value is known (With); they become constants.
+func compile(source string, want Kind, known map[string]any) (e *Expr, fail *Error) {
 	if len(source) > MaxSource {
 		return nil, ErrorAt(source, 0, fmt.Sprintf("the expression has %d bytes, more than %d: move it into params or several steps", len(source), MaxSource))
 	}
@@ -82,7 +83,7 @@ func compile(source string, want Kind) (e *Expr, fail *Error) {
 	if err != nil {
 		return nil, parseError(source, err)
 	}
-	l := &lowering{source: source}
+	l := &lowering{source: source, known: known}
 	c := l.lower(tree.Node)
 	if l.err == nil {
 		l.wanted(c, want)
@@ -148,6 +149,19 @@ func (e *Expr) Constant() (any, bool) {
 		return nil, false
 	}
 	return e.code.value, true
+}
+
+// With gives the expression for a situation in which some names ("card.status") have known values; what follows
+// from them is folded. A linter asks so whether a guard can hold in a status.
+func (e *Expr) With(known map[string]any) *Expr {
+	if e == nil {
+		return nil
+	}
+	special, err := compile(e.source, Any, known)
+	if err != nil { // a constant made a part wrong that is never reached
+		return e
+	}
+	return special
 }
 
 // Outcomes lists the constants among the values the expression may give, through ?: and ??;

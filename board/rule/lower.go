@@ -18,6 +18,7 @@ type lowering struct {
 	factor      int // how often the present node may be evaluated: MaxItems inside a predicate
 	inPredicate bool
 	element     Kind
+	known       map[string]any
 }
 
 func (l *lowering) fail(pos int, format string, args ...any) *code {
@@ -142,7 +143,11 @@ func (l *lowering) member(n *ast.MemberNode, pos int) *code {
 	named = named && key.constant
 	// A name of the scope and its member are one read: payload.seconds, not payload.
 	if id, ok := n.Node.(*ast.IdentifierNode); ok && named && len(l.reads) == readsBefore+1 {
-		l.reads[readsBefore].Name = id.Value + "." + name
+		read := id.Value + "." + name
+		l.reads[readsBefore].Name = read
+		if v, ok := l.known[read]; ok {
+			return constantCode(pos, v)
+		}
 	}
 	switch base.kind {
 	case Record:

@@ -47,7 +47,7 @@ func CompileText(source string) (*Text, error) {
 			return nil, ErrorAt(source, start, "{{ has no }} after it")
 		}
 		at := offset
-		e, err := compile(take(end), Any)
+		e, err := compile(take(end), Any, nil)
 		take(2)
 		if err != nil {
 			return nil, ErrorAt(source, at+err.Offset, err.Message)

@@ -13,12 +13,13 @@ import (
 type decoder struct {
 	report    *Report
 	seen      map[string]bool // findings told already: a profile's parent is decoded with each child
-	params    map[string]bool
+	params    map[string]bool // nil: not known, params itself is wrong
 	statuses  map[string]bool
 	profiles  map[string]bool
 	hooks     map[string]bool
 	harnesses map[string]bool
 	roles     map[string]bool // that a sender can have
+	steps     int             // transitions so far
 }
 
 func (d *decoder) fail(pos Pos, path, check, message, advice string) {
@@ -89,7 +90,11 @@ func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 // list gives the items of a list.
 func (d *decoder) list(n *node, path string) []*node {
 	if n.kind != listNode {
-		d.fail(n.pos, path, "type", "a list is wanted here and this is "+n.noun(), "write ["+strings.TrimSpace(firstRunes(n.raw, 20))+"]")
+		advice := ""
+		if n.kind == scalarNode && len(n.raw) < 40 {
+			advice = "write [" + n.raw + "]"
+		}
+		d.fail(n.pos, path, "type", "a list is wanted here and this is "+n.noun(), advice)
 		return nil
 	}
 	return n.items
@@ -247,7 +252,7 @@ func (d *decoder) checkReads(n *node, path, source string, reads []rule.Read, p 
 	for _, r := range reads {
 		variable, member, _ := strings.Cut(r.Name, ".")
 		at := func() Pos { return n.at(rule.ErrorAt(source, r.Offset, "")) }
-		if variable == "params" && member != "" && !d.params[member] {
+		if variable == "params" && member != "" && d.params != nil && !d.params[member] {
 			d.fail(at(), path, "unknown-param", "params does not define "+member+rule.Suggest(member, sortedSet(d.params)), "add it under params: with its default, null if there is none")
 		}
 		if !p.allows(variable) {
@@ -259,7 +264,7 @@ func (d *decoder) checkReads(n *node, path, source string, reads []rule.Read, p 
 func placeAdvice(variable string) string {
 	switch variable {
 	case "item":
-		return "it exists in create with each"
+		return "it exists where each gives a list"
 	case "session", "prompt", "brief":
 		return "it exists in the argv of a harness"
 	case "doors", "where":

@@ -41,7 +41,9 @@ func (d *decoder) cap(n *node, path string) Cap {
 	c := Cap{Pos: n.pos, Description: defaultDescription}
 	d.fields(n, path, map[string]field{
 		"description": func(n *node, path string) { c.Description = d.word(n, path) },
-		"counts":      func(n *node, path string) { c.Counts = d.oneOf(n, path, "runs", "cards", "sessions", "turns", "starts") },
+		"counts": func(n *node, path string) {
+			c.Counts = d.oneOf(n, path, "runs", "cards", "sessions", "turns", "starts")
+		},
 		"scope": func(n *node, path string) {
 			c.Scope = d.oneOf(n, path, "fleet", "board", "machine", "assignee", "harness", "model", "card")
 		},

@@ -32,6 +32,9 @@ func (d *decoder) events(n *node, path string) map[string][]*Transition {
 
 func (d *decoder) transition(event string, n *node, path string) *Transition {
 	t := &Transition{Pos: n.pos, Event: event}
+	if d.steps++; d.steps == maxTransitions+1 {
+		d.failf(n, path, "size", "there are more than %d transitions", maxTransitions)
+	}
 	d.fields(n, path, map[string]field{
 		"by": func(n *node, path string) {
 			t.By = d.words(n, path, func(n *node, path string) string { return d.known(n, path, "role", d.roles) })

@@ -1,11 +1,19 @@
 package workflow
 
 import (
+	"strings"
+
 	"muster/board/rule"
 )
 
 // senderRoles are roles that a sender has without a run (workflow.md "Roles of senders").
 var senderRoles = []string{"platform", "manager", "member"}
+
+// Bounds that keep Lint quick: it looks at every transition in every status.
+const (
+	maxStatuses    = 100
+	maxTransitions = 1000
+)
 
 // decodeWorkflow turns a merged tree into the model. root is the loaded file alone: version and name are its own.
 func decodeWorkflow(root, n *node, report *Report) *Workflow {
@@ -20,6 +28,9 @@ func decodeWorkflow(root, n *node, report *Report) *Workflow {
 	d.params, d.statuses, d.hooks = names(n.get("params"), true), names(n.get("statuses"), false), names(n.get("hooks"), false)
 	d.profiles, d.harnesses = names(n.get("profiles"), false), names(harnesses, false)
 	d.roles = rolesOf(n)
+	if params := n.get("params"); params != nil && !params.null() && params.kind != mapNode {
+		d.params = nil
+	}
 	d.each(harnesses, "harnesses", "harness", func(name string, h *node, path string) {
 		x := d.harness(name, h, path)
 		x.Preset = presets.get(name) != nil
@@ -74,6 +85,9 @@ func (d *decoder) head(w *Workflow, root, n *node) {
 	if len(d.statuses) == 0 {
 		d.fail(n.pos, "", "missing", "there are no statuses", "write extends: default to begin with the default workflow")
 	}
+	if len(d.statuses) > maxStatuses {
+		d.failf(n, "statuses", "size", "there are more than %d statuses", maxStatuses)
+	}
 	if w.Dispatch.Start == "" {
 		w.Dispatch.Start = "start"
 	}
@@ -96,7 +110,7 @@ func (d *decoder) decodeParams(w *Workflow, n *node, path string) {
 		return
 	}
 	for _, e := range n.entries {
-		if !d.isName(e.key) {
+		if !d.isName(e.key) || strings.Contains(e.key, "-") { // params.a-b would be a subtraction
 			d.fail(e.pos, join(path, e.key), "name", shown(e.key)+" cannot be a parameter's name", "use lower-case letters, digits and _, beginning with a letter")
 			continue
 		}

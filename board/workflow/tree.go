@@ -142,8 +142,8 @@ func (p *parser) yamlError(err error) {
 	}
 	advice := ""
 	switch {
-	case strings.Contains(message, "cannot start any token") && strings.Contains(message, "\\t"), strings.Contains(message, "found a tab character"):
-		advice = "indent with spaces"
+	case strings.Contains(message, "cannot start any token"), strings.Contains(message, "found a tab character"):
+		advice = "indent with spaces, and quote a value that begins with @, ` or %"
 	case strings.Contains(message, "mapping values are not allowed"):
 		advice = "quote a value that holds a colon, ? : or {{"
 	case strings.Contains(message, "did not find expected"):
