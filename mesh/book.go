@@ -195,8 +195,8 @@ func (b *book) front(e *peerEntry, addrs []string) {
 	if ap := literal(addrs); ap.IsValid() && news {
 		e.udp = ap
 	}
-	b.markDirty()
-	if news {
+	if news { // a new order alone is not worth a write
+		b.markDirty()
 		b.announce()
 	}
 }
@@ -237,7 +237,6 @@ func (b *book) reachedAt(id NodeID, addr string, remote net.Addr, now time.Time)
 	if len(e.addrs) == 0 || e.addrs[0] != addr {
 		e.addrs = slices.Insert(slices.DeleteFunc(e.addrs, func(a string) bool { return a == addr }), 0, addr)
 		e.addrs = e.addrs[:min(len(e.addrs), addrsPerPeer)]
-		b.markDirty()
 	}
 }
 

@@ -85,10 +85,12 @@ func (n *Node) dialPeer(ctx context.Context, id NodeID, alpn string) (*Conn, err
 	next := func() {
 		addr := addrs[0]
 		addrs = addrs[1:]
-		go func() {
+		if !n.spawn(func() {
 			c, err := n.dialAddr(ctx, id, alpn, addr)
 			results <- dialResult{c, addr, err}
-		}()
+		}) {
+			results <- dialResult{err: ErrClosed}
+		}
 	}
 	stagger := time.NewTimer(dialStagger)
 	defer stagger.Stop()
@@ -100,7 +102,9 @@ func (n *Node) dialPeer(ctx context.Context, id NodeID, alpn string) (*Conn, err
 			running--
 			if r.err == nil {
 				cancel()
-				go closeLate(results, running)
+				if late := func() { closeLate(results, running) }; !n.spawn(late) {
+					late()
+				}
 				n.book.reachedAt(id, r.addr, r.conn.RemoteAddr(), time.Now())
 				n.heard(id)
 				return r.conn, nil

@@ -17,7 +17,8 @@
 //   - Nothing here decides anything: presence is a hint.
 //
 // Concurrency: all methods of Node may be used from any goroutine between Open
-// and Close. Close is idempotent and waits for every goroutine of this package.
+// and Close. Close is idempotent and waits for every goroutine of this package (the
+// gossip library's own end soon after).
 // Handlers run in goroutines of their own, bounded per peer. Trust and the other
 // functions of Config are called with internal locks of the gossip library held:
 // they must be quick and must not call back into the mesh.

@@ -20,7 +20,7 @@ type logLimit struct {
 }
 
 func newLogLimit(period time.Duration) *logLimit {
-	return &logLimit{period: period, max: 1024, last: make(map[string]time.Time)}
+	return &logLimit{period: period, max: 64, last: make(map[string]time.Time)}
 }
 
 // allow reports whether to log about key now, and how many lines were kept back

@@ -290,11 +290,15 @@ func (n *Node) saveBook() error {
 	}
 }
 
-const saveDelay = 500 * time.Millisecond
+const saveDelay = time.Second
 
 // watchMachine notices a wake and a change of this machine's addresses.
 func (n *Node) watchMachine() error {
 	woke := WatchSleep(n.ctx)
+	defer func() {
+		for range woke { // until its goroutine has ended
+		}
+	}()
 	tick := time.NewTicker(addrCheck)
 	defer tick.Stop()
 	for {

@@ -412,10 +412,14 @@ func TestUnreachableFailsFast(t *testing.T) {
 	l.until = time.Now().Add(time.Hour)
 	l.mu.Unlock()
 	connects := a.Stats().Connects
+	// In its backoff a call does not even try, though the peer is back.
+	b.cfg.Listen = b.Addr().String()
+	f.open(b)
 	if _, err := a.Call(t.Context(), b.Self(), "m", nil); !errors.Is(err, ErrNotSent) {
 		t.Fatalf("got %v", err)
 	}
 	// The peer is back elsewhere: news of an address ends the backoff.
+	_ = b.Close()
 	b.cfg.Listen = "127.0.0.1:0"
 	f.open(b)
 	a.Learn(b.Self(), b.Addr().String())
@@ -439,8 +443,9 @@ func TestDialWaitsForTheLink(t *testing.T) {
 		err  error
 	}
 	got := make(chan res, 1)
+	to := b.Self()
 	go func() {
-		c, err := a.Dial(ctxFor(t, 20*time.Second), b.Self(), ALPNRaft)
+		c, err := a.Dial(ctxFor(t, 20*time.Second), to, ALPNRaft)
 		if err != nil {
 			got <- res{err: err}
 			return
@@ -523,7 +528,7 @@ func TestSilentPeerIsLost(t *testing.T) {
 		}
 	})
 	proxy := newProxy(t, b.Addr().String())
-	a := f.start(func(c *Config) { c.KeepAlive = 50 * time.Millisecond })
+	a := f.start(func(c *Config) { c.KeepAlive = 200 * time.Millisecond })
 	a.SetPeer(b.Self(), proxy.addr)
 	if _, err := a.Call(ctxFor(t, 10*time.Second), b.Self(), "m", nil); err != nil {
 		t.Fatal(err)
@@ -533,6 +538,87 @@ func TestSilentPeerIsLost(t *testing.T) {
 	if !errors.Is(err, ErrConnLost) {
 		t.Fatalf("got %v, want ErrConnLost", err)
 	}
+}
+
+// After a wake a dead link is found in a moment, long before the keep-alive
+// would find it (invariant 14).
+func TestKickTestsLinks(t *testing.T) {
+	f := newFleet(t)
+	b := f.start(func(c *Config) {
+		c.Handler = func(ctx context.Context, _ NodeID, method string, _ []byte) ([]byte, error) {
+			if method == "hang" {
+				<-ctx.Done()
+			}
+			return nil, nil
+		}
+	})
+	proxy := newProxy(t, b.Addr().String())
+	a := f.start(func(c *Config) { c.KeepAlive = time.Hour })
+	a.SetPeer(b.Self(), proxy.addr)
+	ctx := ctxFor(t, 20*time.Second)
+	got := make(chan error, 1)
+	go func() {
+		_, err := a.Call(ctx, b.Self(), "hang", nil)
+		got <- err
+	}()
+	eventually(t, "the call runs", func() bool { return running(b.Node, a.Self()) == 1 })
+	a.Kick()
+	if _, err := a.Call(ctx, b.Self(), "m", nil); err != nil {
+		t.Fatalf("a live link did not outlast the test: %v", err)
+	}
+	proxy.freeze()
+	a.Kick()
+	if err := <-got; !errors.Is(err, ErrConnLost) {
+		t.Fatalf("got %v, want ErrConnLost", err)
+	}
+}
+
+// When a connection ends, what was begun is unknown and what still waited in the
+// queue is certainly not sent.
+func TestQueuedIsNotSent(t *testing.T) {
+	f := newFleet(t)
+	b := f.start(nil)
+	proxy := newProxy(t, b.Addr().String())
+	a := f.start(nil)
+	a.SetPeer(b.Self(), proxy.addr)
+	conn, err := a.dialPeer(ctxFor(t, 10*time.Second), b.Self(), ALPNStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.freeze()
+	c := newClientConn(conn, &a.stats.dropped)
+	done := make(chan struct{})
+	go func() { c.run(t.Context(), time.Hour, func() {}); close(done) }()
+	call := func(body []byte) <-chan error {
+		got := make(chan error, 1)
+		go func() {
+			_, err := c.call(t.Context(), "m", body)
+			got <- err
+		}()
+		return got
+	}
+	begun := call(make([]byte, MaxBody)) // more than the kernel takes: the writer hangs in it
+	queueLen := func() int {
+		c.out.mu.Lock()
+		defer c.out.mu.Unlock()
+		return len(c.out.queue)
+	}
+	taken := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.pending) == 1 && queueLen() == 0
+	}
+	eventually(t, "the writer is busy", taken)
+	queued := call(nil)
+	eventually(t, "a call waits", func() bool { return queueLen() == 1 })
+	c.fail(errors.New("cut"))
+	if err := <-begun; !errors.Is(err, ErrConnLost) || errors.Is(err, ErrNotSent) {
+		t.Errorf("the begun call: %v", err)
+	}
+	if err := <-queued; !errors.Is(err, ErrNotSent) || Ambiguous(err) {
+		t.Errorf("the queued call: %v", err)
+	}
+	<-done
 }
 
 // Close ends what is under way, twice is once, and nothing works after it.

@@ -104,7 +104,7 @@ func (p *presence) heard(id NodeID, now time.Time) {
 // patience is how long an alive node may be silent before it is shown as
 // suspect: each probe goes to one node, so a round takes longer in large fleets.
 func (p *presence) patience() time.Duration {
-	return time.Duration(4+2*len(p.seen)) * p.n.cfg.ProbeInterval
+	return time.Duration(4+3*len(p.seen)) * p.n.cfg.ProbeInterval / 2
 }
 
 func (s *seenNode) current(now time.Time, patience time.Duration) State {

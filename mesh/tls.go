@@ -103,6 +103,8 @@ func clientTLS(id *Identity, alpn string, want func(NodeID) error) *tls.Config {
 // DialDoor connects to the door at addr. The key shown there is checked by want
 // before a byte is sent. id may be nil: then no key is shown.
 func DialDoor(ctx context.Context, id *Identity, addr string, want func(NodeID) error) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
+	defer cancel()
 	d := net.Dialer{Timeout: dialTimeout}
 	raw, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
