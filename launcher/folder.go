@@ -58,8 +58,10 @@ type Spec struct {
 	Slot  string `json:"slot"`
 	Role  string `json:"role"`
 	Order string `json:"order"`
-	Era   uint64 `json:"era"`
-	Epoch uint64 `json:"epoch"`
+
+	SessionID string `json:"session_id,omitempty"` // of the harness
+	Era       uint64 `json:"era"`
+	Epoch     uint64 `json:"epoch"`
 }
 
 // Proc is who was started: what identifies the process without its name.

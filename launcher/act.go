@@ -1,0 +1,286 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"muster/board/lease"
+)
+
+// prepare makes a run's folder and workspace, beside the loop, a few at a time.
+func (r *Reconciler) prepare(n *run) {
+	n.stage = lease.StagePreparing
+	job := prepJob{dir: n.dir, order: n.order, want: n.want}
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		select {
+		case r.starts <- struct{}{}:
+		case <-r.stop:
+			return
+		}
+		spec, err := r.prepareRun(job)
+		<-r.starts
+		r.post(func() {
+			n.spec, n.stage = spec, lease.StageReady
+			if err != nil {
+				n.stage, n.failed = lease.StageOver, err.Error()
+				r.log.Warn("start of a run failed", "run", n.id, "err", err)
+			}
+			r.cfg.at("prepared")
+			r.Wake()
+		})
+	}()
+}
+
+// spawn starts the keeper of a run that has passed the last check, with the
+// deadlines of the contact it was passed at.
+func (r *Reconciler) spawn(n *run, s *seen) {
+	n.stage = lease.StageSpawned
+	n.spec.Boot = BootID()
+	n.spec.StartBy = s.clock.StartBy(n.spec.Lease)
+	n.spec.Deadline, _ = s.clock.Deadline(n.spec.Lease)
+	err := writeJSON(n.dir, fileSpec, n.spec, false)
+	var link Session
+	if err == nil {
+		link, err = r.cfg.Runner.Start(n.dir)
+	}
+	if err != nil {
+		n.stage, n.failed = lease.StageOver, err.Error()
+		r.log.Error("keeper cannot be started", "run", n.id, "err", err)
+		return
+	}
+	r.cfg.at("spawned")
+	r.follow(n, link)
+}
+
+// follow takes over a living keeper and watches it.
+func (r *Reconciler) follow(n *run, link Session) {
+	n.link, n.asked = link, false
+	h := held{Session: link}
+	if n.spec != nil {
+		h.lease = n.spec.Lease
+	}
+	r.mu.Lock()
+	r.links[n.id] = h
+	r.shortest()
+	clock := r.clock
+	r.mu.Unlock()
+	if at, ok := clock.Deadline(h.lease); ok {
+		_ = link.Extend(at) // a keeper that is gone is seen by Done
+	}
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		select {
+		case <-link.Started():
+			r.Wake()
+		case <-link.Done():
+		case <-r.stop:
+			return
+		}
+		select {
+		case <-link.Done():
+			r.post(func() { r.unfollow(n, link) })
+		case <-r.stop:
+		}
+	}()
+}
+
+// unfollow is the end of a keeper, or of its connection.
+func (r *Reconciler) unfollow(n *run, link Session) {
+	if n.link != link {
+		return
+	}
+	n.link = nil
+	r.mu.Lock()
+	delete(r.links, n.id)
+	r.shortest()
+	r.mu.Unlock()
+	if n.stage == lease.StageSpawned {
+		n.stage = lease.StageOver
+	}
+	if err := n.look(); err != nil {
+		r.log.Warn("run folder cannot be read", "run", n.id, "err", err)
+		n.backoff()
+	}
+	if n.state == lease.SessionLive || n.state == lease.SessionHeld {
+		n.lookAgain(10 * time.Millisecond) // its lock is let go of a moment later, or it lives
+	}
+	r.Wake()
+}
+
+// shortest keeps the shortest lease of the live sessions. Called with mu held.
+func (r *Reconciler) shortest() {
+	r.short = 0
+	for _, h := range r.links {
+		if h.lease > 0 && (r.short == 0 || h.lease < r.short) {
+			r.short = h.lease
+		}
+	}
+}
+
+// kill asks a keeper, once, to end its session.
+func (r *Reconciler) kill(n *run, why string) {
+	if n.link == nil {
+		n.backoff() // its keeper does not talk to us yet: adopt it first
+		return
+	}
+	if n.asked {
+		return
+	}
+	if n.stop != nil && n.stop.Why != "" {
+		why = n.stop.Why
+	}
+	patience := 5 * time.Second
+	if n.spec != nil {
+		patience = n.spec.Kill
+	}
+	r.log.Info("session is stopped", "run", n.id, "why", why)
+	if err := n.link.Stop(patience, why); err != nil {
+		n.link.Close()
+		return
+	}
+	n.asked = true
+}
+
+// reap ends what a dead keeper left behind.
+func (r *Reconciler) reap(n *run) {
+	n.busy = true
+	r.log.Warn("keeper is dead; its session is ended", "run", n.id)
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		err := r.cfg.Runner.End(r.ctx, n.dir)
+		r.post(func() {
+			n.busy = false
+			if err != nil {
+				r.log.Error("a session without keeper is not verified dead", "run", n.id, "err", err)
+				n.backoff()
+			}
+			if err := n.look(); err != nil {
+				n.backoff()
+			}
+			r.Wake()
+		})
+	}()
+}
+
+// adopt looks for the living keeper of a run that has no link.
+func (r *Reconciler) adopt(n *run) {
+	n.busy = true
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		link, err := r.cfg.Runner.Adopt(r.ctx, n.dir)
+		r.post(func() {
+			n.busy = false
+			r.adopted(n, link, err)
+			r.Wake()
+		})
+	}()
+}
+
+func (r *Reconciler) adopted(n *run, link Session, err error) {
+	if lerr := n.look(); lerr != nil {
+		r.log.Warn("run folder cannot be read", "run", n.id, "err", lerr)
+		n.backoff()
+	}
+	switch {
+	case link != nil:
+		n.tries = 0
+		r.follow(n, link)
+	case err != nil:
+		r.log.Warn("a session cannot be adopted yet", "run", n.id, "err", err)
+		n.backoff()
+	}
+}
+
+// adoptAll finds every session of earlier lives of this node: the living are
+// followed, the dead keepers' trees will be ended, the ended are reported.
+func (r *Reconciler) adoptAll(ctx context.Context) error {
+	names, err := os.ReadDir(filepath.Join(r.cfg.Dir, "runs"))
+	if err != nil {
+		return err
+	}
+	for _, e := range names {
+		n := r.runs[e.Name()]
+		if n == nil {
+			if r.runDir(e.Name()) == "" {
+				continue
+			}
+			n = r.newRun(e.Name())
+		}
+		if err := n.look(); err != nil {
+			r.log.Warn("run folder cannot be read", "run", n.id, "err", err)
+			n.backoff()
+		}
+		if r.runs[n.id] == nil && (n.state == lease.SessionNone || n.state == lease.SessionEnded) && n.again.IsZero() {
+			continue // ended long ago; an order that still names it finds it
+		}
+		if n.spec != nil && n.epoch == (lease.Epoch{}) {
+			n.epoch = lease.Epoch{Era: n.spec.Era, Seq: n.spec.Epoch}
+			n.slot = n.spec.Card + "/" + n.spec.Slot
+		}
+		n.loadWord(r.log)
+		r.runs[n.id] = n
+	}
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, 8)
+	for _, n := range r.runs {
+		if n.state != lease.SessionLive && n.state != lease.SessionHeld {
+			continue
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			gate <- struct{}{}
+			link, err := r.cfg.Runner.Adopt(ctx, n.dir)
+			<-gate
+			r.adopted(n, link, err)
+			if link != nil {
+				r.log.Info("session adopted", "run", n.id, "pid", link.PID())
+			}
+		}()
+	}
+	wg.Wait()
+	r.prune()
+	return nil
+}
+
+// prune removes the folders of the oldest ended runs. Called where nothing is
+// being prepared: at Open, and in the loop.
+func (r *Reconciler) prune() {
+	dir := filepath.Join(r.cfg.Dir, "runs")
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) <= r.cfg.KeepRuns {
+		return
+	}
+	type old struct {
+		path string
+		at   time.Time
+	}
+	var list []old
+	for _, e := range names {
+		path := filepath.Join(dir, e.Name())
+		st, err := os.Stat(filepath.Join(path, fileExit))
+		if r.runs[e.Name()] == nil && err == nil {
+			list = append(list, old{path, st.ModTime()})
+		}
+	}
+	slices.SortFunc(list, func(a, b old) int { return a.at.Compare(b.at) })
+	for _, o := range list[:max(0, len(list)-r.cfg.KeepRuns)] {
+		lock, err := takeLock(o.path)
+		if err != nil {
+			continue
+		}
+		if err := errors.Join(os.RemoveAll(o.path), lock.Close()); err != nil {
+			r.log.Warn("old run folder cannot be removed", "path", o.path, "err", err)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package launcher
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster/board"
+)
+
+// prepJob is what a preparation works with: copies, it runs beside the loop.
+type prepJob struct {
+	dir   string
+	order *board.Order
+	want  *board.StartSpec
+}
+
+// Secret is the content of MUSTER_SECRET_FILE: who a session may speak as.
+type Secret struct {
+	Run    string `json:"run"`
+	Role   string `json:"role"`
+	Slot   string `json:"slot"`
+	Secret string `json:"secret"`
+}
+
+// Hash is what the fleet knows of the secret: its SHA-256.
+func (s *Secret) Hash() []byte {
+	h := sha256.Sum256([]byte(s.Secret))
+	return h[:]
+}
+
+// ReadSecret reads a run's secret from its folder.
+func ReadSecret(dir string) (*Secret, error) {
+	s := new(Secret)
+	if err := readJSON(dir, fileSecret, s); err != nil {
+		return nil, err
+	}
+	if s.Secret == "" {
+		return nil, errors.New("the secret file is empty")
+	}
+	return s, nil
+}
+
+// prepareRun makes the folder and the workspace of a run. The secret is made
+// here and leaves this machine only as a hash (M-25); text that people or
+// agents wrote goes into files, never into words of a command (WSP-05).
+func (r *Reconciler) prepareRun(j prepJob) (*Spec, error) {
+	if j.want == nil || j.order == nil || len(j.want.Argv) == 0 {
+		return nil, errors.New("its order does not say what to start")
+	}
+	w := j.want
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
+		return nil, err
+	}
+	workspace, err := r.workspace(w)
+	if err != nil {
+		return nil, err
+	}
+	secret := Secret{Run: w.Run, Role: w.Role, Slot: w.Slot, Secret: randomHex(32)}
+	if err := writeJSON(j.dir, fileSecret, secret, false); err != nil {
+		return nil, err
+	}
+	for name, text := range map[string]string{fileBrief: w.Prompt, fileBody: w.Body} {
+		if err := writeAtomic(j.dir, name, []byte(text), false); err != nil {
+			return nil, err
+		}
+	}
+	s := &Spec{
+		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: w.Argv, Dir: workspace,
+		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Estop: r.estopFile(),
+		Card: w.Card, Slot: w.Slot, Role: w.Role, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
+	}
+	s.Env, err = r.environment(w, s, j.dir)
+	return s, err
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(b)
+}
+
+func (r *Reconciler) estopFile() string { return filepath.Join(r.cfg.Dir, "ESTOP") }
+
+// refuse says why this machine will not start a run now, "" when it will.
+func (r *Reconciler) refuse(n *run) string {
+	switch {
+	case exists(r.estopFile()):
+		return fmt.Sprintf("%s: ESTOP is set (remove %s to lift it)", r.cfg.Name, r.estopFile())
+	case n.want == nil:
+		return ""
+	case n.want.Surface != "" && n.want.Surface != "headless":
+		return fmt.Sprintf("%s: this version starts headless sessions only, not %q", r.cfg.Name, n.want.Surface)
+	case n.want.Keep != "":
+		return fmt.Sprintf("%s: this version cannot go on with the session of run %s", r.cfg.Name, n.want.Keep)
+	case n.want.Harness != "" && n.want.Harness != "command" && len(n.want.Argv) > 0:
+		// A program of the profile's own command is the card's affair; a harness is the machine's.
+		if _, err := findProgram(&Spec{Argv: n.want.Argv[:1], Env: r.baseEnv(), Dir: "/"}); err != nil {
+			return fmt.Sprintf("%s: harness %s: %v", r.cfg.Name, n.want.Harness, err)
+		}
+	}
+	return ""
+}
+
+// passed are the variables of the node's own environment that sessions get:
+// what programs need to find themselves, and no secret of the node or of
+// whoever started it.
+var passed = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "COLORTERM", "EDITOR",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "NVM_DIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+}
+
+var passedPrefixes = []string{"LC_", "XDG_"}
+
+func (r *Reconciler) baseEnv() []string {
+	var env []string
+	for _, kv := range r.cfg.Env {
+		key, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(passed, key) || slices.ContainsFunc(passedPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+// environment is a session's whole environment: what the machine gives, what
+// the profile says (values taken from this node's environment by name, M-24),
+// and last, so that nothing overrides it, what makes it a session.
+func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string) ([]string, error) {
+	env := r.baseEnv()
+	for _, key := range sorted(w.Env) {
+		env = append(env, key+"="+w.Env[key])
+	}
+	for _, key := range sorted(w.EnvFrom) {
+		from := w.EnvFrom[key]
+		if !slices.ContainsFunc(r.cfg.Env, func(kv string) bool { return strings.HasPrefix(kv, from+"=") }) {
+			return nil, fmt.Errorf("%s: env %s is to be taken from %s, which is not set in the environment of this node", r.cfg.Name, key, from)
+		}
+		env = append(env, key+"="+envOf(r.cfg.Env, from))
+	}
+	for _, kv := range env {
+		if strings.ContainsRune(kv, 0) {
+			return nil, errors.New("a value of its environment holds a zero byte")
+		}
+	}
+	own := map[string]string{
+		"MUSTER_SOCKET": r.cfg.Socket, "MUSTER_CARD": w.Card, "MUSTER_RUN": w.Run, "MUSTER_BOARD": w.Board, "MUSTER_NODE": r.cfg.Name,
+		"MUSTER_SLOT": w.Slot, "MUSTER_ROLE": w.Role, "MUSTER_WORKSPACE": s.Dir, "MUSTER_LOCK": w.Lock, envNonce: s.Nonce, "PWD": s.Dir,
+		"MUSTER_BRIEF":       filepath.Join(dir, fileBrief),
+		"MUSTER_BODY":        filepath.Join(dir, fileBody),
+		"MUSTER_SECRET_FILE": filepath.Join(dir, fileSecret),
+	}
+	for _, key := range sorted(own) {
+		env = append(env, key+"="+own[key])
+	}
+	return dedupe(env), nil
+}
+
+// dedupe keeps the last value of each variable.
+func dedupe(env []string) []string {
+	last := map[string]int{}
+	for i, kv := range env {
+		key, _, _ := strings.Cut(kv, "=")
+		last[key] = i
+	}
+	out := env[:0:0]
+	for i, kv := range env {
+		if key, _, _ := strings.Cut(kv, "="); last[key] == i {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+func sorted(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// workspace finds or makes the folder a session works in (HLS-09, M-26):
+// scratch is the card's own, `dir:PATH` has to be there.
+func (r *Reconciler) workspace(w *board.StartSpec) (string, error) {
+	kind, path, _ := strings.Cut(w.Workspace, ":")
+	switch kind {
+	case "", "scratch":
+		if w.Card != filepath.Base(w.Card) || strings.HasPrefix(w.Card, ".") {
+			return "", fmt.Errorf("card id %q cannot name a folder", w.Card)
+		}
+		dir := filepath.Join(r.cfg.Dir, "workspaces", w.Card)
+		return dir, os.MkdirAll(dir, 0o700)
+	case "dir":
+		if !filepath.IsAbs(path) {
+			return "", fmt.Errorf("workspace %q: the path after dir: has to be absolute", w.Workspace)
+		}
+		st, err := os.Stat(path)
+		if err != nil || !st.IsDir() {
+			return "", fmt.Errorf("%s: workspace %s is no folder on this machine", r.cfg.Name, path)
+		}
+		return filepath.Clean(path), nil
+	}
+	return "", fmt.Errorf("%s: workspace %q: this version knows scratch and dir:PATH", r.cfg.Name, w.Workspace)
+}

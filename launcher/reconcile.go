@@ -1,0 +1,311 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"muster/board"
+	"muster/board/lease"
+)
+
+// Reconciler makes this machine's processes match the orders of its node. One
+// goroutine decides, by [lease.Orders]; what takes time is done beside it.
+type Reconciler struct {
+	cfg Config
+	log *slog.Logger
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	calls  chan func() // into the loop
+	wake   chan struct{}
+	timer  *time.Timer
+	stop   chan struct{}
+	starts chan struct{} // bounds preparations
+
+	// Of the loop.
+	journal *journal
+	orders  *lease.Orders
+	runs    map[string]*run
+	acked   []uint64          // items with an outcome, not yet written as such
+	dirty   map[string]string // and the entries that know it: key -> slot
+	flushAt time.Time
+	ended   int // runs that left memory since old folders were removed
+
+	box *outbox
+
+	mu    sync.Mutex
+	clock lease.Clock
+	links map[string]held // live keepers by run
+	short time.Duration   // shortest lease of them, 0 without
+	fail  error
+
+	extend chan struct{}
+	once   sync.Once
+}
+
+// New makes a reconciler. Nothing is touched before Open.
+func New(cfg Config) (*Reconciler, error) {
+	if cfg.Now == nil {
+		cfg.Now = BootNow
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Reconciler{
+		cfg: cfg, log: cfg.Log.With("component", "launcher"),
+		calls: make(chan func()), wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		starts: make(chan struct{}, cfg.Starts), extend: make(chan struct{}, 1),
+		orders: lease.NewOrders(), runs: map[string]*run{}, dirty: map[string]string{}, links: map[string]held{},
+		clock: lease.NewClock(cfg.Lease),
+	}
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	return r, nil
+}
+
+// held is a living keeper and the lease of its session.
+type held struct {
+	Session
+	lease time.Duration
+}
+
+var errClosed = errors.New("the launcher is closed")
+
+// Open reads the journal, adopts every session that is still there, and starts
+// to act. Sessions are adopted before anything is launched.
+func (r *Reconciler) Open(ctx context.Context) (err error) {
+	for _, dir := range []string{r.cfg.Dir, filepath.Join(r.cfg.Dir, "runs"), filepath.Join(r.cfg.Dir, "workspaces")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("launcher: %w", err)
+		}
+	}
+	var had *contents
+	if r.journal, had, err = openJournal(r.cfg.Dir, r.log); err != nil {
+		return fmt.Errorf("launcher: %w", err)
+	}
+	r.box = newOutbox(r, had.outbox)
+	for slot, e := range had.high {
+		r.orders.LoadHigh(slot, e)
+	}
+	for key, e := range had.entries {
+		r.orders.Load(key, e.Entry)
+		n := r.run(key)
+		n.slot, n.epoch = e.Slot, e.Entry.Epoch
+		if e.Entry.MayForward() {
+			close(n.launched)
+		}
+	}
+	if err := r.adoptAll(ctx); err != nil {
+		return errors.Join(fmt.Errorf("launcher: %w", err), r.journal.close())
+	}
+	if text := treeLimits(); text != "" {
+		r.log.Warn("limits of this system", "text", text)
+	}
+	r.wg.Add(3)
+	go r.loop()
+	go r.extender()
+	go r.box.send()
+	r.Wake()
+	return nil
+}
+
+// Close stops deciding and reporting, and lets go of the keepers: the sessions
+// go on, and the next Open finds them.
+func (r *Reconciler) Close() error {
+	var err error
+	r.once.Do(func() {
+		r.cancel(errClosed)
+		close(r.stop)
+		r.wg.Wait()
+		r.mu.Lock()
+		links := r.links
+		r.links = map[string]held{}
+		r.mu.Unlock()
+		for _, l := range links {
+			l.Close()
+		}
+		if r.journal != nil {
+			err = errors.Join(r.flush(), r.journal.close())
+		}
+	})
+	return err
+}
+
+// JournalID is the id of this node's outbox (board.NodeUp.Journal).
+func (r *Reconciler) JournalID() string { return r.journal.id }
+
+// Wake says that orders or runs of this node may have changed in the applied
+// state. It never blocks.
+func (r *Reconciler) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// LeaderChanged says that requests may find a leader now.
+func (r *Reconciler) LeaderChanged() { r.box.kick() }
+
+// Push takes an order that its leader sent ahead of the state; term is the one
+// it was committed in. It may come late, twice or never.
+func (r *Reconciler) Push(term uint64, o board.Order) {
+	r.post(func() {
+		if o.Node != r.cfg.Node || r.runDir(o.Run) == "" {
+			return
+		}
+		n := r.run(o.Run)
+		old := *n
+		n.take(&o)
+		p := lease.Push{Term: term, Key: n.id, Slot: n.slot, Epoch: n.epoch}
+		if o.Kind == board.OrderStop {
+			p.Stop = lease.Epoch{Era: o.Era, Seq: o.Seq}
+		}
+		if !r.orders.Push(p, r.Clock()) {
+			*n = old
+		}
+		r.Wake()
+	})
+}
+
+// Sent notes the moment at which a contact leaves. Give the token to Answered.
+func (r *Reconciler) Sent() lease.Token {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clock.Sent(r.cfg.Now())
+}
+
+// Answered takes the leader's answer to a contact: the lease of every session
+// runs from its sending (architecture.md §5).
+func (r *Reconciler) Answered(t lease.Token, term, commitIndex uint64) {
+	r.mu.Lock()
+	r.clock = r.clock.Answered(t, term, commitIndex, r.cfg.Now())
+	r.mu.Unlock()
+	select {
+	case r.extend <- struct{}{}:
+	default:
+	}
+	r.Wake()
+}
+
+// Clock is this node's contact as it stands.
+func (r *Reconciler) Clock() lease.Clock {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clock
+}
+
+// Interval is the time until the next contact: a third of the shortest lease
+// of a live session, 3 s at most.
+func (r *Reconciler) Interval() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cfg.Lease.Interval(r.short)
+}
+
+// extender tells new deadlines to the keepers, beside the loop: one that does
+// not read must not hold up the others' starts.
+func (r *Reconciler) extender() {
+	defer r.wg.Done()
+	for {
+		select {
+		case <-r.extend:
+		case <-r.stop:
+			return
+		}
+		r.mu.Lock()
+		clock := r.clock
+		var list []held
+		for _, l := range r.links {
+			if l.lease > 0 {
+				list = append(list, l)
+			}
+		}
+		r.mu.Unlock()
+		for _, l := range list {
+			if at, ok := clock.Deadline(l.lease); ok {
+				if err := l.Extend(at); err != nil {
+					l.Close() // found again by its socket, if it lives
+				}
+			}
+		}
+	}
+}
+
+// post runs fn in the loop, in order with everything else that is decided.
+func (r *Reconciler) post(fn func()) {
+	select {
+	case r.calls <- fn:
+	case <-r.stop:
+	}
+}
+
+// ask is post that waits; false when the launcher is closed.
+func (r *Reconciler) ask(fn func()) bool {
+	done := make(chan struct{})
+	select {
+	case r.calls <- func() { fn(); close(done) }:
+		<-done
+		return true
+	case <-r.stop:
+		return false
+	}
+}
+
+func (r *Reconciler) loop() {
+	defer r.wg.Done()
+	r.timer = time.NewTimer(time.Hour)
+	defer r.timer.Stop()
+	for {
+		select {
+		case <-r.stop:
+			return
+		case fn := <-r.calls:
+			fn()
+			continue // what it changed wakes by itself
+		case <-r.wake:
+		case <-r.timer.C:
+		}
+		r.round()
+	}
+}
+
+// run finds or makes the record of a run.
+func (r *Reconciler) run(id string) *run {
+	n := r.runs[id]
+	if n == nil {
+		n = r.newRun(id)
+		r.runs[id] = n
+	}
+	return n
+}
+
+// broken latches the first failure of the journal: from here on nothing is
+// decided, and the node is told to stop.
+func (r *Reconciler) broken(err error) {
+	r.mu.Lock()
+	first := r.fail == nil
+	if first {
+		r.fail = err
+	}
+	r.mu.Unlock()
+	if first {
+		r.log.Error("journal cannot be written; nothing is started any more", "err", err)
+		if r.cfg.OnFail != nil {
+			r.cfg.OnFail(err)
+		}
+	}
+}
+
+// Err is the failure that stopped this launcher, nil while it works.
+func (r *Reconciler) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fail
+}

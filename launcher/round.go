@@ -1,0 +1,360 @@
+package launcher
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"muster/board"
+	"muster/board/lease"
+)
+
+// seen is one look at the applied state and the contact.
+type seen struct {
+	applied  lease.Epoch
+	starts   map[string]*board.Order // by run
+	stops    map[string]*board.Order
+	clock    lease.Clock
+	now      lease.Instant
+	mayStart bool
+	why      string
+}
+
+// read looks at the state: this node's orders, and the runs it knows of.
+func (r *Reconciler) read() (*seen, error) {
+	index := r.cfg.Applied() // before the view, which is then at least as new
+	s := &seen{starts: map[string]*board.Order{}, stops: map[string]*board.Order{}, clock: r.Clock(), now: r.cfg.Now()}
+	s.mayStart, s.why = s.clock.MayStart(s.now, index)
+	err := r.cfg.View(func(v board.View) error {
+		if fleet := board.GetFleet(v); fleet != nil {
+			s.applied = lease.Epoch{Era: fleet.Era, Seq: v.Seq()}
+		}
+		board.EachOrder(v, r.cfg.Node, func(o *board.Order) bool {
+			if r.runDir(o.Run) == "" {
+				return true // an id that is none
+			}
+			if o.Kind == board.OrderStop {
+				s.stops[o.Run] = o
+			} else {
+				s.starts[o.Run] = o
+			}
+			return true
+		})
+		for id := range s.starts {
+			r.meet(id)
+		}
+		for id := range s.stops {
+			r.meet(id)
+		}
+		for id, n := range r.runs {
+			n.own = false
+			if s.starts[id] != nil && s.stops[id] == nil {
+				continue // current: its order says all
+			}
+			if rec := board.GetRun(v, id); rec != nil && rec.Node == r.cfg.Node {
+				n.epoch = lease.Epoch{Era: rec.Era, Seq: rec.Epoch}
+				n.own = rec.Verdict == board.ByOwn && (rec.Gone == "" || rec.Gone == board.GonePassed)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range s.starts {
+		r.run(o.Run).take(o)
+	}
+	for _, o := range s.stops {
+		r.run(o.Run).take(o)
+	}
+	return s, nil
+}
+
+// meet makes the record of a run that an order names, and looks at its folder:
+// one that ended in an earlier life of this node may still owe its report.
+func (r *Reconciler) meet(id string) {
+	if r.runs[id] != nil {
+		return
+	}
+	n := r.run(id)
+	if err := n.look(); err != nil {
+		r.log.Warn("run folder cannot be read", "run", id, "err", err)
+		n.backoff()
+	}
+	n.loadWord(r.log)
+}
+
+// step is a decision that has to be written before anything else.
+type step struct {
+	n    *run
+	d    lease.Decision
+	item *item
+}
+
+// round decides for every run until nothing is left to do at once. Each pass
+// looks anew: what is executed was not ordered to stop meanwhile.
+func (r *Reconciler) round() {
+	r.revisit()
+	for range 100 {
+		if r.Err() != nil {
+			return
+		}
+		s, err := r.read()
+		if err != nil {
+			r.log.Warn("state cannot be read", "err", err)
+			r.timer.Reset(time.Second)
+			return
+		}
+		steps := r.decide(s)
+		if len(steps) == 0 {
+			r.sweep(s)
+			break
+		}
+		if !r.commit(steps) {
+			return
+		}
+	}
+	r.arm()
+}
+
+// decide asks for every run what is next, does what is done and answers what is
+// to be written. Older claims come first.
+func (r *Reconciler) decide(s *seen) []step {
+	list := make([]*run, 0, len(r.runs))
+	for _, n := range r.runs {
+		if !n.busy {
+			list = append(list, n)
+		}
+	}
+	slices.SortFunc(list, func(a, b *run) int {
+		return cmp.Or(cmp.Compare(a.epoch.Era, b.epoch.Era), cmp.Compare(a.epoch.Seq, b.epoch.Seq), cmp.Compare(a.id, b.id))
+	})
+	var steps []step
+	for _, n := range list {
+		if st, ok := r.decideRun(n, s); ok {
+			steps = append(steps, st)
+		}
+	}
+	return steps
+}
+
+func (r *Reconciler) decideRun(n *run, s *seen) (step, bool) {
+	for range 4 { // an act changes what is seen, and the next decision waits for it
+		d := r.orders.Decide(n.id, n.slot, r.facts(n, s))
+		switch d.Do {
+		case lease.DoRecord:
+			if !r.bar(n, d) {
+				n.backoff()
+				return step{}, false
+			}
+			st := step{n: n, d: d}
+			if d.Files {
+				st.item = r.item(n, d)
+			}
+			return st, true
+		case lease.DoForget:
+			return step{n: n, d: d}, true
+		case lease.DoSpawn:
+			r.spawn(n, s)
+			continue
+		case lease.DoKill:
+			r.kill(n, d.Why)
+		case lease.DoReap:
+			r.reap(n)
+		case lease.DoAdopt:
+			r.log.Error("a kept session cannot be taken over by this version", "run", n.id)
+		}
+		if d.Why != n.why {
+			n.why = d.Why
+			if d.Why != "" {
+				r.log.Debug("run waits", "run", n.id, "why", d.Why)
+			}
+		}
+		return step{}, false
+	}
+	return step{}, false
+}
+
+// bar takes the lock of a run's folder and voids it, as a decision wants it
+// before it is written. False: somebody holds the folder, look again.
+func (r *Reconciler) bar(n *run, d lease.Decision) bool {
+	if !exists(n.dir) {
+		return true
+	}
+	if d.Lock {
+		lock, err := takeLock(n.dir)
+		if errors.Is(err, errHeld) && n.link == nil {
+			if err := n.look(); err != nil {
+				r.log.Warn("run folder cannot be read", "run", n.id, "err", err)
+			}
+		}
+		if err != nil {
+			return false
+		}
+		defer lock.Close()
+	}
+	if d.Bar {
+		if err := writeVoid(n.dir); err != nil {
+			r.log.Error("run folder cannot be voided", "run", n.id, "err", err)
+			return false
+		}
+		r.cfg.at("barred")
+	}
+	return true
+}
+
+// commit puts decisions on disk, then does what may follow.
+func (r *Reconciler) commit(steps []step) bool {
+	changes := make([]change, len(steps))
+	for i, st := range steps {
+		c := change{key: st.n.id, slot: st.n.slot, file: st.item}
+		if st.d.Do == lease.DoRecord {
+			c.entry, c.high = &st.d.Entry, st.d.Entry.Mark != lease.MarkNone
+		}
+		changes[i] = c
+	}
+	r.cfg.at("before-write")
+	if err := r.write(changes); err != nil {
+		r.broken(err)
+		return false
+	}
+	r.cfg.at("after-write")
+	for _, st := range steps {
+		r.orders.Commit(st.n.id, st.n.slot, st.d)
+		if st.item != nil {
+			r.box.add(st.item)
+			st.n.filed(st.item)
+		}
+		if st.d.Files && st.d.File == lease.ActTaken {
+			r.prepare(st.n)
+		}
+	}
+	return true
+}
+
+// write makes changes durable, and with them what acknowledgements have changed
+// since the last write.
+func (r *Reconciler) write(changes []change) error {
+	for _, c := range changes {
+		delete(r.dirty, c.key)
+	}
+	for key, slot := range r.dirty {
+		e := r.orders.Entry(key)
+		changes = append(changes, change{key: key, slot: slot, entry: &e})
+	}
+	if err := r.journal.write(changes, r.acked); err != nil {
+		return err
+	}
+	r.acked, r.flushAt = nil, time.Time{}
+	clear(r.dirty)
+	return nil
+}
+
+// flush writes acknowledgements that no other write took along.
+func (r *Reconciler) flush() error {
+	if len(r.acked) == 0 {
+		return nil
+	}
+	return r.write(nil)
+}
+
+// ackWait is how long an acknowledgement waits for a write to ride with.
+const ackWait = 100 * time.Millisecond
+
+// outcome takes the leader's answer to an item: taken or refused, it is one.
+func (r *Reconciler) outcome(it *item, res board.Result) {
+	if res.Err != nil {
+		r.log.Info("report refused", "run", it.Run, "report", reportName(it.Act), "code", res.Err.Code, "message", res.Err.Message)
+	}
+	r.acked = append(r.acked, it.N)
+	if r.flushAt.IsZero() {
+		r.flushAt = time.Now().Add(ackWait)
+	}
+	n := r.runs[it.Run]
+	if _, ok := r.orders.Outcome(it.Run, it.Act); ok && n != nil {
+		r.dirty[n.id] = n.slot
+	}
+	if n != nil {
+		n.answered(it, res, r.log)
+	}
+	r.Wake()
+}
+
+// revisit does again what could not be done when it was last tried.
+func (r *Reconciler) revisit() {
+	now := time.Now()
+	if !r.flushAt.IsZero() && !now.Before(r.flushAt) {
+		if err := r.flush(); err != nil {
+			r.broken(err)
+			return
+		}
+	}
+	for _, n := range r.runs {
+		if n.again.IsZero() || now.Before(n.again) {
+			continue
+		}
+		n.again = time.Time{}
+		if n.link != nil || n.busy {
+			continue
+		}
+		if err := n.look(); err != nil {
+			r.log.Warn("run folder cannot be read", "run", n.id, "err", err)
+			n.backoff()
+			continue
+		}
+		if n.state == lease.SessionLive || n.state == lease.SessionHeld {
+			r.adopt(n)
+		}
+	}
+}
+
+// arm sets the timer for the next moment something is due by itself.
+func (r *Reconciler) arm() {
+	at := r.flushAt
+	for _, n := range r.runs {
+		if !n.again.IsZero() && (at.IsZero() || n.again.Before(at)) {
+			at = n.again
+		}
+	}
+	if at.IsZero() {
+		r.timer.Stop()
+		return
+	}
+	r.timer.Reset(max(0, time.Until(at)))
+}
+
+// sweep forgets runs that are over, and now and then removes old folders.
+func (r *Reconciler) sweep(s *seen) {
+	known := map[string]bool{}
+	for _, k := range r.orders.Keys() {
+		known[k] = true
+	}
+	var forget []change
+	for id, n := range r.runs {
+		e := r.orders.Entry(id)
+		switch {
+		case !n.over(e, s):
+		case !known[id]:
+			delete(r.runs, id)
+			r.ended++
+		}
+		if e.Mark == lease.MarkNone && e.Filed != 0 && e.Filed&^e.Done == 0 && !n.own &&
+			n.state == lease.SessionEnded && n.link == nil && s.starts[id] == nil && s.stops[id] == nil {
+			// Found in its folder by a new journal; told, and over.
+			r.orders.Commit(id, n.slot, lease.Decision{Do: lease.DoForget})
+			forget = append(forget, change{key: id})
+		}
+	}
+	if len(forget) > 0 {
+		if err := r.write(forget); err != nil {
+			r.broken(err)
+			return
+		}
+		r.Wake()
+	}
+	if r.ended >= 100 {
+		r.ended = 0
+		r.prune()
+	}
+}
