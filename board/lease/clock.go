@@ -2,6 +2,7 @@ package lease
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -82,8 +83,12 @@ func (c Clock) Deadline(lease time.Duration) (Instant, bool) {
 }
 
 // StartBy is the instant until which a keeper spawned now may still exec: its
-// lease's deadline or, without a lease, the end of the fresh contact.
+// lease's deadline or, without a lease, the end of the fresh contact. Without a
+// contact it is long past.
 func (c Clock) StartBy(lease time.Duration) Instant {
+	if !c.told {
+		return math.MinInt64
+	}
 	if at, ok := c.Deadline(lease); ok {
 		return at
 	}

@@ -182,8 +182,8 @@ func take(e Entry, f Facts) Decision {
 // it filed has an outcome and nothing is left to file. A late push of it is
 // then stopped by the state, which has seen its claim.
 func forget(e Entry, f Facts) (Decision, bool) {
-	if e.Mark == MarkNone || !f.seen() || e.Filed&^e.Done != 0 ||
-		f.Stage == StagePreparing || f.Stage == StageSpawned {
+	onTheWay := !f.carried() && !f.Passed && (f.Stage == StagePreparing || f.Stage == StageSpawned)
+	if e.Mark == MarkNone || !f.seen() || e.Filed&^e.Done != 0 || onTheWay {
 		return Decision{}, false
 	}
 	switch f.Stands {
