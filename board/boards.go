@@ -101,8 +101,12 @@ func (t *tx) saveWorkflow(b *Board, yaml string) *Error {
 	}
 	b.Workflow++
 	t.put(TWorkflow, WorkflowKey(b.Slug, b.Workflow), &WorkflowDoc{Board: b.Slug, Version: b.Workflow, Source: []byte(yaml), By: t.req.Actor, At: t.env.Now})
-	_, err := t.flow(b)
-	return err
+	if _, err := t.flow(b); err != nil {
+		bad := *err
+		bad.Code = Invalid // it is the file that is wrong
+		return bad.WithHint("see: muster workflow lint FILE")
+	}
+	return nil
 }
 
 func (t *tx) board(slug string) (*Board, *Error) {
