@@ -94,13 +94,8 @@ func fleetWide(c *workflow.Cap) bool { return c.Scope == "machine" || c.Scope ==
 
 // roundOf is how long a start counts in `starts` and tick.local_started, in ms (M-15).
 func roundOf(params map[string]any) int64 {
-	switch n := params["round"].(type) {
-	case float64:
-		return int64(min(max(n, 0), 1e9) * 1000)
-	case int64:
-		return min(max(n, 0), 1e9) * 1000
-	case int:
-		return int64(min(max(n, 0), 1e9)) * 1000
+	if n, ok := number64(params["round"]); ok {
+		return ms(n)
 	}
 	return 60_000
 }

@@ -68,29 +68,19 @@ func (st *step) claimable() (*workflow.RunSpec, *Error) {
 	case st.f.Start == nil || st.s.node == nil:
 		return nil, Errorf(Refused, "card %s: a session needs a machine to run on", c.ID).WithCheck("start").WithHint("use: muster start %s", c.ID)
 	}
-	if h := firstHeld(t, c.ID); h != nil {
-		doing := "is not gone yet"
-		if h.Stopping {
-			doing = "is still stopping"
-		}
-		return nil, Errorf(Refused, "card %s: its previous session (run %s) on %s %s", c.ID, h.Run, st.s.nodeName(h.Node), doing).WithCheck("slot").
-			WithHint("see: muster why %s", c.ID)
+	if err := StillHeld(t, c); err != nil {
+		return nil, err
 	}
 	if st.f.Force {
 		return spec, nil
 	}
-	if f := GetFleet(t); f != nil && f.PausedBy != "" {
+	if f := GetFleet(t); f != nil && f.PausedAt != 0 {
 		return nil, Errorf(Refused, "card %s: the fleet is paused by %s: %s", c.ID, f.PausedBy, f.PausedWhy).WithCheck("pause").WithHint("muster resume")
 	}
-	if b.PausedBy != "" {
+	if b.PausedAt != 0 {
 		return nil, Errorf(Refused, "card %s: board %s is paused by %s: %s", c.ID, b.Slug, b.PausedBy, b.PausedWhy).WithCheck("pause").WithHint("muster resume --board %s", b.Slug)
 	}
 	return spec, nil
-}
-
-func firstHeld(v View, card string) (held *Held) {
-	EachHeld(v, card, func(h *Held) bool { held = h; return false })
-	return held
 }
 
 // claimProfile is the profile that plays the role, or the one the start names

@@ -264,7 +264,7 @@ func (st *step) noTransition(roles []string) *Error {
 			continue
 		}
 		for _, tr := range st.wf.Transitions(st.from, name) {
-			if tr.Admits(roles...) && st.s.may(tr.Guard, true) {
+			if tr.Admits(roles...) && st.s.mayHold(tr.Guard) {
 				can = append(can, name)
 				break
 			}

@@ -85,15 +85,8 @@ func (s *Scope) pullRequestGuard(r *Run) (*Error, int64) {
 
 // wait is a parameter in seconds, as ms; what is no number, or below 0, is off.
 func (s *Scope) wait(param string) int64 {
-	switch n := s.params[param].(type) {
-	case float64:
-		return int64(min(max(n, 0), 1e9) * 1000)
-	case int64:
-		return min(max(n, 0), 1e9) * 1000
-	case int:
-		return int64(min(max(n, 0), 1e9)) * 1000
-	}
-	return 0
+	n, _ := number64(s.params[param])
+	return ms(n)
 }
 
 func (s *Scope) holds(check string, until int64, why string) (*Error, int64) {

@@ -20,6 +20,7 @@ import (
 type Scope struct {
 	view    View
 	ws      *Workflows
+	flow    *flow
 	wf      *workflow.Workflow
 	params  map[string]any
 	board   *Board
@@ -56,7 +57,7 @@ func NewScope(v View, ws *Workflows, b *Board, c *Card, now int64, nodes func(id
 }
 
 func newScope(v View, ws *Workflows, f *flow, b *Board, c *Card, now int64, nodes func(id string) Reading) *Scope {
-	return &Scope{view: v, ws: ws, wf: f.wf, params: f.params, board: b, card: c, now: now, nodes: nodes, actor: Platform(), vars: rule.Scope{}}
+	return &Scope{view: v, ws: ws, flow: f, wf: f.wf, params: f.params, board: b, card: c, now: now, nodes: nodes, actor: Platform(), vars: rule.Scope{}}
 }
 
 // Workflow is the workflow of the scope, with Params its parameters in force.

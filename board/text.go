@@ -34,8 +34,8 @@ var doors = []door{
 	{"complete", "muster complete --summary TEXT", "the card is done"},
 	{"request_changes", "muster request-changes TEXT", "send it back: what, where, and how to see it"},
 	{"specify", "muster specify --title TEXT --body TEXT", "turn the idea into a clear card"},
-	{"decompose", `muster decompose --child "TITLE[@PROFILE]"...`, "split it into parts, each done before the card"},
-	{"block", "muster block TEXT --kind needs_input|capability|transient|dependency", "you cannot go on: what you need, and from whom"},
+	{"decompose", `muster decompose --child TITLE...`, "split it into parts, each done before the card"},
+	{"block", "muster block TEXT --kind KIND", "you cannot go on: what you need, and from whom; needs_input, capability, transient or dependency"},
 }
 
 // doorsText lists the commands the sender's role may use on the card now (WFL-27).
@@ -60,7 +60,7 @@ func (s *Scope) Doors(role string) string {
 	for _, d := range doors {
 		known[d.event] = true
 		if s.open(d.event, role) {
-			lines = append(lines, fmt.Sprintf("  %-44s %s", d.form, d.what))
+			lines = append(lines, fmt.Sprintf("  %-42s # %s", d.form, d.what))
 		}
 	}
 	for _, e := range s.events() {
@@ -69,20 +69,20 @@ func (s *Scope) Doors(role string) string {
 		}
 	}
 	lines = append(lines,
-		fmt.Sprintf("  %-44s %s", "muster card show", "read the card and its comments"),
-		fmt.Sprintf("  %-44s %s", "muster card add TITLE --subtask-of "+s.card.ID, "file a part of this card"),
-		fmt.Sprintf("  %-44s %s", "muster card add TITLE", "file what you notice beyond it"))
+		fmt.Sprintf("  %-42s # %s", "muster card show", "read the card and its comments"),
+		fmt.Sprintf("  %-42s # %s", "muster card add TITLE --subtask-of "+s.card.ID, "file a part of this card"),
+		fmt.Sprintf("  %-42s # %s", "muster card add TITLE", "file what you notice beyond it"))
 	return "What you can say to the board, as commands:\n" + strings.Join(lines, "\n")
 }
 
 // open says that some transition may take the event from the role, as far as it can be told now.
 func (s *Scope) open(event, role string) bool {
 	for _, tr := range s.wf.Transitions(s.card.Status, event) {
-		if !tr.Admits(role) || !s.may(tr.Guard, true) {
+		if !tr.Admits(role) || !s.mayHold(tr.Guard) {
 			continue
 		}
 		for _, v := range tr.Validators {
-			if v.When != nil && s.may(v.When, false) {
+			if v.When != nil && !readsPayload(v.When) && s.certain(v.When) {
 				return false
 			}
 		}
@@ -91,13 +91,21 @@ func (s *Scope) open(event, role string) bool {
 	return false
 }
 
-// may evaluates an expression; one that reads the payload cannot be told, and gives unknown.
-func (s *Scope) may(e *rule.Expr, unknown bool) bool {
-	if slices.ContainsFunc(e.Reads(), func(r rule.Read) bool { return strings.HasPrefix(r.Name, "payload") }) {
-		return unknown
+// mayHold says that a guard holds, or may hold with some payload.
+func (s *Scope) mayHold(guard *rule.Expr) bool {
+	if readsPayload(guard) {
+		return !s.flow.never(s.card.Status, guard)
 	}
+	return s.certain(guard)
+}
+
+func (s *Scope) certain(e *rule.Expr) bool {
 	ok, err := s.Holds(e)
 	return ok && err == nil
+}
+
+func readsPayload(e *rule.Expr) bool {
+	return slices.ContainsFunc(e.Reads(), func(r rule.Read) bool { return strings.HasPrefix(r.Name, "payload") })
 }
 
 // events are the names of all events the card's status or the workflow handles, sorted.

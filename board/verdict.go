@@ -21,7 +21,7 @@ func (st *step) endRun(outcome string, keep bool) *Error {
 	if why := payloadText(st.f.Payload, "error"); why != "" {
 		r.Error = clip(why, 500)
 	}
-	if at, ok := st.f.Payload["reset_at"].(float64); ok && at > 0 && at < 1e11 {
+	if at, ok := number64(st.f.Payload["reset_at"]); ok && at > 0 && at < 1e11 {
 		setMetadata(r, resetKey, int64(at*1000))
 	}
 	t.verdict(r, st.f.Actor.Kind == ActorRun && st.f.Actor.Run == r.ID, keep, st.f.Event)
@@ -128,7 +128,7 @@ func (st *step) stopRun() {
 	}
 }
 
-// closeSession and forgetSession stop a session of the slot that is not gone
+// session is close_session and forget_session: both stop a session of the slot that is not gone
 // (M-35). The session whose own word this is goes on until it has left by itself.
 func (st *step) session(a *workflow.Session) *Error {
 	slot, err := st.s.Render(a.Slot)
@@ -176,4 +176,16 @@ func (st *step) session(a *workflow.Session) *Error {
 func payloadText(p map[string]any, key string) string {
 	s, _ := p[key].(string)
 	return s
+}
+
+func number64(v any) (float64, bool) {
+	switch n := v.(type) {
+	case float64:
+		return n, true
+	case int64:
+		return float64(n), true
+	case int:
+		return float64(n), true
+	}
+	return 0, false
 }

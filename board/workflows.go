@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"muster/board/rule"
 	"muster/board/workflow"
 )
 
@@ -36,6 +37,25 @@ type flow struct {
 	params map[string]any
 	from   []source // what it was compiled from: itself, then what it extends
 	err    *Error
+	static sync.Map // guardKey to bool: see never
+}
+
+type guardKey struct {
+	status string
+	guard  *rule.Expr
+}
+
+// never says that a guard cannot hold for a card of the status, whatever the payload is.
+func (f *flow) never(status string, guard *rule.Expr) bool {
+	key := guardKey{status, guard}
+	if v, ok := f.static.Load(key); ok {
+		return v == true
+	}
+	stored := f.wf.StoredAs(status)
+	v, constant := guard.With(map[string]any{"card.status": status, "card.stored": stored, "card.finished": Finished(stored)}).Constant()
+	never := constant && v != true
+	f.static.Store(key, never)
+	return never
 }
 
 // source is a saved workflow as it is stored. The stored bytes are compared,
