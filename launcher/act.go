@@ -68,10 +68,8 @@ func (r *Reconciler) follow(n *run, link Session) {
 	}
 	r.mu.Lock()
 	r.links[n.id] = h
-	r.shortest()
-	clock := r.clock
 	r.mu.Unlock()
-	if at, ok := clock.Deadline(h.lease); ok {
+	if at, ok := r.cfg.Clock().Deadline(h.lease); ok {
 		_ = link.Extend(at) // a keeper that is gone is seen by Done
 	}
 	r.wg.Add(1)
@@ -100,7 +98,6 @@ func (r *Reconciler) unfollow(n *run, link Session) {
 	n.link = nil
 	r.mu.Lock()
 	delete(r.links, n.id)
-	r.shortest()
 	r.mu.Unlock()
 	if n.stage == lease.StageSpawned {
 		n.stage = lease.StageOver
@@ -113,16 +110,6 @@ func (r *Reconciler) unfollow(n *run, link Session) {
 		n.lookAgain(10 * time.Millisecond) // its lock is let go of a moment later, or it lives
 	}
 	r.Wake()
-}
-
-// shortest keeps the shortest lease of the live sessions. Called with mu held.
-func (r *Reconciler) shortest() {
-	r.short = 0
-	for _, h := range r.links {
-		if h.lease > 0 && (r.short == 0 || h.lease < r.short) {
-			r.short = h.lease
-		}
-	}
 }
 
 // kill asks a keeper, once, to end its session.

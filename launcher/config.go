@@ -1,9 +1,13 @@
 package launcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"muster/board"
 	"muster/board/lease"
@@ -11,52 +15,71 @@ import (
 
 // Config is what a reconciler needs of its node.
 type Config struct {
-	Dir    string   // data folder: journal.db, runs, workspaces, ESTOP
-	Node   string   // id of this node
-	Name   string   // its name, for MUSTER_NODE
-	Socket string   // session socket, for MUSTER_SOCKET
-	Env    []string // environment of the node, of which sessions get what is on the list; nil: none
+	Dir    string // data folder: journal.db, runs, workspaces
+	Binary string // the executable whose first argument may be [KeepVerb]; for the default Runner
+	Node   string // id of this node
+	Name   string // its name, for MUSTER_NODE; "" is the id
+	Socket string // session socket, for MUSTER_SOCKET; "" is session.sock in Dir
+	Estop  string // no session starts while this file exists; "" is ESTOP in Dir
 
-	Runner Runner
-	// View reads the applied state. Applied is the raft index it has reached.
-	View    func(func(board.View) error) error
-	Applied func() uint64
+	// View reads the applied state; Index is the raft index it has reached.
+	View  func(func(board.View) error) error
+	Index func() uint64
+	// Clock is this node's contact with the leader as it stands. After a change
+	// of it, call [Reconciler.Contact].
+	Clock func() lease.Clock
 	// Send brings a request to the leader and answers its outcome. It may take
 	// as long as its context lets it.
 	Send func(context.Context, *board.Request) board.Result
-	// NewID mints a request id (era, Seq, random).
-	NewID func() string
 
-	Lease lease.Config
-	Now   func() lease.Instant // nil: BootNow
-	Log   *slog.Logger
+	Logger *slog.Logger
 	// OnFail is told, once, that the journal cannot be written: nothing is
-	// started any more, and the node has to stop.
+	// started any more, and the node has to stop. nil: nobody.
 	OnFail func(error)
 
-	Starts    int // preparations at once
-	KeepRuns  int // folders of ended runs that stay
+	Runner   Runner               // nil: real keepers, of Binary
+	Now      func() lease.Instant // nil: BootNow
+	Env      []string             // environment of the node, of which sessions get what is on a list; nil: this process's
+	Starts   int                  // preparations at once; 0: 8
+	KeepRuns int                  // folders of ended runs that stay; 0: 1000
+
 	failpoint func(string)
 }
 
-// DefaultConfig has the times and bounds; the rest must be given.
-func DefaultConfig() Config {
-	return Config{Lease: lease.DefaultConfig(), Now: BootNow, Starts: 8, KeepRuns: 1000}
-}
-
-// Validate says what is missing.
-func (c *Config) Validate() error {
+// validate fills what has a default and says what is missing.
+func (c *Config) validate() error {
 	switch {
 	case c.Dir == "" || c.Node == "":
 		return errors.New("launcher: Dir and Node must be given")
-	case c.Runner == nil || c.View == nil || c.Applied == nil || c.Send == nil || c.NewID == nil:
-		return errors.New("launcher: Runner, View, Applied, Send and NewID must be given")
-	case c.Log == nil || c.Now == nil:
-		return errors.New("launcher: Log and Now must be given")
-	case c.Starts < 1 || c.KeepRuns < 1:
-		return errors.New("launcher: Starts and KeepRuns must be above zero")
+	case c.View == nil || c.Index == nil || c.Clock == nil || c.Send == nil:
+		return errors.New("launcher: View, Index, Clock and Send must be given")
+	case c.Runner == nil && c.Binary == "":
+		return errors.New("launcher: Binary (or a Runner) must be given")
+	case c.Starts < 0 || c.KeepRuns < 0:
+		return errors.New("launcher: Starts and KeepRuns must not be below zero")
 	}
-	return c.Lease.Validate()
+	abs, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return fmt.Errorf("launcher: data folder: %w", err)
+	}
+	c.Dir = abs
+	c.Name = cmp.Or(c.Name, c.Node)
+	c.Socket = cmp.Or(c.Socket, filepath.Join(c.Dir, "session.sock"))
+	c.Estop = cmp.Or(c.Estop, filepath.Join(c.Dir, "ESTOP"))
+	c.Starts, c.KeepRuns = cmp.Or(c.Starts, 8), cmp.Or(c.KeepRuns, 1000)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = BootNow
+	}
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	if c.Runner == nil {
+		c.Runner = &Keepers{Binary: c.Binary, Log: c.Logger}
+	}
+	return nil
 }
 
 func (c *Config) at(step string) {

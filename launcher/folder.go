@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"muster/board"
 	"muster/board/lease"
 
 	"golang.org/x/sys/unix"
@@ -59,9 +60,12 @@ type Spec struct {
 	Role  string `json:"role"`
 	Order string `json:"order"`
 
-	SessionID string `json:"session_id,omitempty"` // of the harness
-	Era       uint64 `json:"era"`
-	Epoch     uint64 `json:"epoch"`
+	SessionID string            `json:"session_id,omitempty"` // of the harness
+	Stdin     string            `json:"stdin,omitempty"`      // a file; "": nothing to read
+	Exits     map[string]string `json:"exits,omitempty"`      // exit code to meaning
+	Signs     []board.SpecSign  `json:"signs,omitempty"`      // line of output to meaning
+	Era       uint64            `json:"era"`
+	Epoch     uint64            `json:"epoch"`
 }
 
 // Proc is who was started: what identifies the process without its name.

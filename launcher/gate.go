@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,11 +37,11 @@ func openGate(s *Spec) (*gate, error) {
 	if st, err := os.Stat(s.Dir); err != nil || !st.IsDir() {
 		return nil, fmt.Errorf("its workspace %s is no folder on this machine", s.Dir)
 	}
-	null, err := os.Open(os.DevNull)
+	stdin, err := os.Open(cmp.Or(s.Stdin, os.DevNull)) // never a terminal, never open without end
 	if err != nil {
 		return nil, err
 	}
-	defer null.Close()
+	defer stdin.Close()
 	log, err := os.OpenFile(fileLog, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func openGate(s *Spec) (*gate, error) {
 	defer r.Close()
 
 	path, leaf := makeCgroup(s.Nonce)
-	attr := &os.ProcAttr{Dir: s.Dir, Env: s.Env, Files: []*os.File{null, log, log, r}, Sys: sessionAttr(leaf)}
+	attr := &os.ProcAttr{Dir: s.Dir, Env: s.Env, Files: []*os.File{stdin, log, log, r}, Sys: sessionAttr(leaf)}
 	argv := append([]string{"muster-session", "-c", gateScript, "muster-session", program}, s.Argv[1:]...)
 	p, err := os.StartProcess(shell, argv, attr)
 	if err != nil && leaf != nil {

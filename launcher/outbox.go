@@ -132,10 +132,6 @@ const (
 	poisonTries = 20
 )
 
-// CheckHorizon is the check of an unknown outcome that will stay unknown: the
-// request's id is below the horizon.
-const CheckHorizon = "horizon"
-
 // isOutcome tells whether an answer is one: done, or refused for good. A leader
 // that could not be asked, or may or may not have done it, is asked again.
 func isOutcome(res board.Result) bool {
@@ -146,7 +142,7 @@ func isOutcome(res board.Result) bool {
 	case board.Unavailable, board.Exhausted, board.Internal:
 		return false
 	case board.UnknownOutcome:
-		return res.Err.Check == CheckHorizon
+		return res.Err.Check == board.CheckBelow // too old to be told, for ever
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -72,13 +73,39 @@ func (r *Reconciler) prepareRun(j prepJob) (*Spec, error) {
 			return nil, err
 		}
 	}
+	var x board.SpecExtra
+	if len(w.Extra) > 0 {
+		if err := json.Unmarshal(w.Extra, &x); err != nil {
+			return nil, fmt.Errorf("its harness cannot be read: %w", err)
+		}
+	}
 	s := &Spec{
-		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: w.Argv, Dir: workspace,
-		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Estop: r.estopFile(),
+		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: argv(w, filepath.Join(j.dir, fileBrief)), Dir: workspace,
+		Exits: x.Exit, Signs: x.Signs,
+		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Estop: r.cfg.Estop,
 		Card: w.Card, Slot: w.Slot, Role: w.Role, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
 	}
-	s.Env, err = r.environment(w, s, j.dir)
+	if x.Prompt == "stdin" {
+		s.Stdin = filepath.Join(j.dir, fileBrief)
+	}
+	s.Env, err = r.environment(w, s, j.dir, x.Scrub)
 	return s, err
+}
+
+// argv puts the prompt's path where the order left a place for it. In the words
+// of a plain command the shell's own variable does it, so only a whole word is replaced.
+func argv(w *board.StartSpec, brief string) []string {
+	out := make([]string, len(w.Argv))
+	for i, a := range w.Argv {
+		switch {
+		case a == board.BriefPath:
+			a = brief
+		case w.Harness != "command":
+			a = strings.ReplaceAll(a, board.BriefPath, brief)
+		}
+		out[i] = a
+	}
+	return out
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -89,13 +116,11 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-func (r *Reconciler) estopFile() string { return filepath.Join(r.cfg.Dir, "ESTOP") }
-
 // refuse says why this machine will not start a run now, "" when it will.
 func (r *Reconciler) refuse(n *run) string {
 	switch {
-	case exists(r.estopFile()):
-		return fmt.Sprintf("%s: ESTOP is set (remove %s to lift it)", r.cfg.Name, r.estopFile())
+	case exists(r.cfg.Estop):
+		return fmt.Sprintf("%s: ESTOP is set (remove %s to lift it)", r.cfg.Name, r.cfg.Estop)
 	case n.want == nil:
 		return ""
 	case n.want.Surface != "" && n.want.Surface != "headless":
@@ -136,8 +161,11 @@ func (r *Reconciler) baseEnv() []string {
 // environment is a session's whole environment: what the machine gives, what
 // the profile says (values taken from this node's environment by name, M-24),
 // and last, so that nothing overrides it, what makes it a session.
-func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string) ([]string, error) {
-	env := r.baseEnv()
+func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string, scrub []string) ([]string, error) {
+	env := slices.DeleteFunc(r.baseEnv(), func(kv string) bool {
+		key, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(scrub, key)
+	})
 	for _, key := range sorted(w.Env) {
 		env = append(env, key+"="+w.Env[key])
 	}

@@ -42,29 +42,29 @@ type Reconciler struct {
 	box *outbox
 
 	mu    sync.Mutex
-	clock lease.Clock
 	links map[string]held // live keepers by run
-	short time.Duration   // shortest lease of them, 0 without
 	fail  error
 
 	extend chan struct{}
 	once   sync.Once
 }
 
+// warmer is a Runner that can have a keeper ready in advance.
+type warmer interface {
+	Warm()
+	Close()
+}
+
 // New makes a reconciler. Nothing is touched before Open.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Now == nil {
-		cfg.Now = BootNow
-	}
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	r := &Reconciler{
-		cfg: cfg, log: cfg.Log.With("component", "launcher"),
+		cfg: cfg, log: cfg.Logger.With("component", "launcher"),
 		calls: make(chan func()), wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		starts: make(chan struct{}, cfg.Starts), extend: make(chan struct{}, 1),
 		orders: lease.NewOrders(), runs: map[string]*run{}, dirty: map[string]string{}, links: map[string]held{},
-		clock: lease.NewClock(cfg.Lease),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r, nil
@@ -108,6 +108,9 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 	if text := treeLimits(); text != "" {
 		r.log.Warn("limits of this system", "text", text)
 	}
+	if w, ok := r.cfg.Runner.(warmer); ok {
+		w.Warm()
+	}
 	r.wg.Add(3)
 	go r.loop()
 	go r.extender()
@@ -131,6 +134,9 @@ func (r *Reconciler) Close() error {
 		for _, l := range links {
 			l.Close()
 		}
+		if w, ok := r.cfg.Runner.(warmer); ok {
+			w.Close()
+		}
 		if r.journal != nil {
 			err = errors.Join(r.flush(), r.journal.close())
 		}
@@ -144,10 +150,7 @@ func (r *Reconciler) JournalID() string { return r.journal.id }
 // Wake says that orders or runs of this node may have changed in the applied
 // state. It never blocks.
 func (r *Reconciler) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	notify(r.wake)
 }
 
 // LeaderChanged says that requests may find a leader now.
@@ -167,46 +170,19 @@ func (r *Reconciler) Push(term uint64, o board.Order) {
 		if o.Kind == board.OrderStop {
 			p.Stop = lease.Epoch{Era: o.Era, Seq: o.Seq}
 		}
-		if !r.orders.Push(p, r.Clock()) {
+		if !r.orders.Push(p, r.cfg.Clock()) {
 			*n = old
 		}
 		r.Wake()
 	})
 }
 
-// Sent notes the moment at which a contact leaves. Give the token to Answered.
-func (r *Reconciler) Sent() lease.Token {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.clock.Sent(r.cfg.Now())
-}
-
-// Answered takes the leader's answer to a contact: the lease of every session
-// runs from its sending (architecture.md §5).
-func (r *Reconciler) Answered(t lease.Token, term, commitIndex uint64) {
-	r.mu.Lock()
-	r.clock = r.clock.Answered(t, term, commitIndex, r.cfg.Now())
-	r.mu.Unlock()
-	select {
-	case r.extend <- struct{}{}:
-	default:
-	}
+// Contact says that the node's clock has moved: the lease of every session runs
+// from the sending of the contact that was answered (architecture.md §5), and
+// what waited for a contact may start.
+func (r *Reconciler) Contact() {
+	notify(r.extend)
 	r.Wake()
-}
-
-// Clock is this node's contact as it stands.
-func (r *Reconciler) Clock() lease.Clock {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.clock
-}
-
-// Interval is the time until the next contact: a third of the shortest lease
-// of a live session, 3 s at most.
-func (r *Reconciler) Interval() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.cfg.Lease.Interval(r.short)
 }
 
 // extender tells new deadlines to the keepers, beside the loop: one that does
@@ -219,8 +195,8 @@ func (r *Reconciler) extender() {
 		case <-r.stop:
 			return
 		}
+		clock := r.cfg.Clock()
 		r.mu.Lock()
-		clock := r.clock
 		var list []held
 		for _, l := range r.links {
 			if l.lease > 0 {
@@ -301,6 +277,20 @@ func (r *Reconciler) broken(err error) {
 			r.cfg.OnFail(err)
 		}
 	}
+}
+
+// InKeeperTree tells whether a process belongs to a session of this node: the
+// user's own socket refuses such a peer (architecture.md §6).
+func (r *Reconciler) InKeeperTree(pid int) bool {
+	r.mu.Lock()
+	keepers := make(map[int]bool, len(r.links))
+	for _, l := range r.links {
+		if k := l.Keeper(); k != 0 {
+			keepers[k] = true
+		}
+	}
+	r.mu.Unlock()
+	return len(keepers) > 0 && inTree(pid, keepers)
 }
 
 // Err is the failure that stopped this launcher, nil while it works.

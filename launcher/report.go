@@ -3,6 +3,9 @@ package launcher
 import (
 	"encoding/json"
 	"log/slog"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"time"
 
 	"muster/board"
@@ -44,10 +47,38 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 	case lease.ActExited:
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
+			rep.Means = n.means(e)
 			it.Boot, it.At, it.Wall = e.Boot, e.At, e.Wall
 		}
 	}
 	return it
+}
+
+// meansTail is how much of a log's end is searched for what the harness's
+// preset calls signs.
+const meansTail = 128 << 10
+
+// means is what a harness's preset says of an end: by its exit code, or by a
+// line of its output.
+func (n *run) means(e *Exit) string {
+	if n.spec == nil || e.Code != nil && *e.Code == 0 {
+		return ""
+	}
+	if e.Code != nil {
+		if m := n.spec.Exits[strconv.FormatInt(*e.Code, 10)]; m != "" {
+			return m
+		}
+	}
+	if len(n.spec.Signs) == 0 {
+		return ""
+	}
+	tail := readTail(filepath.Join(n.dir, fileLog), meansTail)
+	for _, s := range n.spec.Signs {
+		if re, err := regexp.Compile("(?m)" + s.Matches); err == nil && re.Match(tail) {
+			return s.Means
+		}
+	}
+	return ""
 }
 
 func (n *run) orderID() string {
@@ -95,12 +126,12 @@ func (n *run) whyNot(why string) (kind, text string) {
 
 // request is an item as it goes to the leader, now.
 func (r *Reconciler) request(it *item, retry bool) *board.Request {
-	req := &board.Request{Retry: retry, Journal: r.journal.id, Number: it.N}
 	if it.Word != nil {
 		w := *it.Word
-		w.Journal, w.Number, w.Retry = req.Journal, req.Number, true // it has been asked before, perhaps
+		w.Retry = true // it has been asked before, perhaps
 		return &w
 	}
+	req := &board.Request{Retry: retry, Journal: r.journal.id, Number: it.N}
 	rep := *it.Report
 	e := Exit{Boot: it.Boot, At: it.At, Wall: it.Wall}
 	rep.Ago = e.ago(BootID(), r.cfg.Now(), time.Now()).Milliseconds()

@@ -23,8 +23,8 @@ type seen struct {
 
 // read looks at the state: this node's orders, and the runs it knows of.
 func (r *Reconciler) read() (*seen, error) {
-	index := r.cfg.Applied() // before the view, which is then at least as new
-	s := &seen{starts: map[string]*board.Order{}, stops: map[string]*board.Order{}, clock: r.Clock(), now: r.cfg.Now()}
+	index := r.cfg.Index() // before the view, which is then at least as new
+	s := &seen{starts: map[string]*board.Order{}, stops: map[string]*board.Order{}, clock: r.cfg.Clock(), now: r.cfg.Now()}
 	s.mayStart, s.why = s.clock.MayStart(s.now, index)
 	err := r.cfg.View(func(v board.View) error {
 		if fleet := board.GetFleet(v); fleet != nil {

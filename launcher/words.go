@@ -137,7 +137,7 @@ func (r *Reconciler) SessionSay(ctx context.Context, runID, secret string, req b
 	req.Secret, req.Journal, req.Number = secret, "", 0
 	req.Actor = board.Actor{Kind: board.ActorRun, Role: sp.role, Name: runID, Run: runID, Node: r.cfg.Node}
 	if req.ID == "" {
-		req.ID = r.cfg.NewID()
+		return board.Result{Err: board.Errorf(board.Invalid, "run %s: a request needs an id from its door", runID)}
 	}
 	for _, c := range []<-chan struct{}{sp.launched, sp.turn} {
 		select {
