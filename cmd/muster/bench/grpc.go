@@ -90,7 +90,7 @@ func dialGRPC(ctx context.Context, addr string) (*grpcConn, error) {
 // the server said grpc-status 0.
 func (c *grpcConn) call(ctx context.Context, path string, message []byte) ([]byte, error) {
 	call := &grpcCall{done: make(chan struct{})}
-	if err := c.send(call, path, message); err != nil {
+	if err := c.send(ctx, call, path, message); err != nil {
 		return nil, err
 	}
 	select {
@@ -101,7 +101,7 @@ func (c *grpcConn) call(ctx context.Context, path string, message []byte) ([]byt
 	}
 }
 
-func (c *grpcConn) send(call *grpcCall, path string, message []byte) error {
+func (c *grpcConn) send(ctx context.Context, call *grpcCall, path string, message []byte) error {
 	c.waiting.Add(1)
 	c.mu.Lock()
 	c.waiting.Add(-1)
@@ -110,11 +110,10 @@ func (c *grpcConn) send(call *grpcCall, path string, message []byte) error {
 	if size > streamWindow/4 { // one frame, and never more than a fresh stream's window
 		return fmt.Errorf("message of %d bytes is too large for a bench", len(message))
 	}
-	for c.err == nil && c.window < size {
-		if err := c.out.Flush(); err != nil { // the server answers only what it has
+	if c.window < size {
+		if err := c.waitForRoom(ctx, size); err != nil {
 			return err
 		}
-		c.room.Wait()
 	}
 	if c.err == nil && c.next > maxStream {
 		c.err = errors.New("the connection has used up its streams")
@@ -129,6 +128,26 @@ func (c *grpcConn) send(call *grpcCall, path string, message []byte) error {
 	if err := c.write(id, path, message); err != nil {
 		delete(c.calls, id)
 		return fmt.Errorf("send: %w", err)
+	}
+	return nil
+}
+
+// waitForRoom waits, with mu held, until the server takes size bytes more.
+func (c *grpcConn) waitForRoom(ctx context.Context, size int64) error {
+	if err := c.out.Flush(); err != nil { // the server makes room for what it has seen
+		return fmt.Errorf("send: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.room.Broadcast()
+	})
+	defer stop()
+	for c.err == nil && c.window < size {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.room.Wait()
 	}
 	return nil
 }

@@ -115,6 +115,10 @@ func TestClosedLoopEndsWithTheFirstError(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(from))
 		}
 	})
+	once, err := ClosedLoop(t.Context(), 0, 2, func(context.Context, int, int) error { return nil })
+	if err != nil || once.Ops != 2 {
+		t.Errorf("a window of nothing: %+v, %v; want one operation a client", once, err)
+	}
 	if _, err := ClosedLoop(t.Context(), time.Second, 0, nil); err == nil {
 		t.Error("a loop without clients")
 	}
@@ -161,12 +165,14 @@ func dialTest(t *testing.T, addr string) *grpcConn {
 func TestGRPCCallsShareAConnection(t *testing.T) {
 	addr := grpcServer(t, func(path string, m []byte) ([]byte, string) { return append([]byte(path+" "), m...), "0" })
 	c := dialTest(t, addr)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	var wait sync.WaitGroup
 	for caller := range 16 {
 		wait.Go(func() {
 			for n := range 40 {
 				message := bytes.Repeat([]byte{byte('a' + caller)}, 1000+n)
-				got, err := c.call(t.Context(), "/s/M", message)
+				got, err := c.call(ctx, "/s/M", message)
 				if err != nil || string(got) != "/s/M "+string(message) {
 					t.Errorf("caller %d: %.20q, %v", caller, got, err)
 					return
