@@ -115,24 +115,29 @@ func start(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	node := orElse(t.req.Place, a.Node)
-	n := GetNode(t, node)
-	if n == nil {
-		return nil, Errorf(Refused, "card %s: no machine could be chosen", c.ID).WithCheck("placement").WithHint("see: muster why %s", c.ID)
+	f := firing{Event: fl.wf.Dispatch.Start, Actor: t.req.Actor, Payload: map[string]any{}, Force: a.Force, Why: a.Why}
+	n := GetNode(t, t.placeOf(&a))
+	if n != nil { // without one the card may still move, when nothing is to run there (WFL-16)
+		f.Start = &startCtx{Node: n.ID, Profile: a.Profile}
 	}
-	if n.Draining {
-		return nil, Errorf(Refused, "card %s: %s is draining", c.ID, n.Name).WithCheck("drain")
-	}
-	m, err := t.fire(b, c, firing{Event: fl.wf.Dispatch.Start, Actor: t.req.Actor, Payload: map[string]any{}, Force: a.Force, Why: a.Why,
-		Start: &startCtx{Node: n.ID, Profile: a.Profile}})
+	m, err := t.fire(b, c, f)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]any{"id": c.ID, "from": m.From, "to": m.To, "machine": n.Name}
+	out := map[string]any{"id": c.ID, "from": m.From, "to": m.To}
 	if m.Run != nil {
-		out["run"] = m.Run.ID
+		out["run"], out["machine"] = m.Run.ID, n.Name
 	}
 	return out, nil
+}
+
+// placeOf is the node the leader chose: the scheduler's in its own request, or
+// what [Request.Place] was set to for a person's.
+func (t *tx) placeOf(a *Start) string {
+	if t.req.Actor.Kind == ActorPlatform {
+		return a.Node
+	}
+	return t.req.Place
 }
 
 // startable are the checks of every start before the workflow is asked (RUN-08, M-16, M-35).

@@ -86,9 +86,11 @@ type StartPlan struct {
 // Errors are refusals with a Check: NoTransition when no guard holds or the
 // status starts nothing, "no_run" when the target runs nothing (WFL-16),
 // "unassigned", "profile". The scope has no planned profile yet.
-func (s *Scope) PlanStart() (*StartPlan, *Error) {
+func (s *Scope) PlanStart() (*StartPlan, *Error) { return s.planStart([]string{"platform"}) }
+
+func (s *Scope) planStart(roles []string) (*StartPlan, *Error) {
 	start := s.wf.Dispatch.Start
-	tr, err := s.pick(start, []string{"platform"})
+	tr, err := s.pick(start, roles)
 	if err != nil {
 		return nil, err
 	}
