@@ -1,0 +1,166 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"muster/board"
+	"muster/board/rule"
+)
+
+// Input is what a plan is made from.
+type Input struct {
+	View      board.View
+	Workflows *board.Workflows
+	Nodes     func(id string) board.Reading
+	Now       int64 // board time, ms
+}
+
+// Candidate is a card that could start, with its place in the queue.
+type Candidate struct {
+	Card  string
+	board string
+	keys  []any // values of the board's order
+	desc  []bool
+	since int64
+	// sig is what decides about room: cards of one signature are refused alike, so
+	// that the first refusal of a full cap speaks for the rest of them.
+	sig string
+}
+
+// before is the order of the queue: the board's keys, then age, then id (DSP-01, EXP-12, M-23).
+func before(a, b *Candidate) int {
+	for i := range min(len(a.keys), len(b.keys)) {
+		c := rule.Compare(a.keys[i], b.keys[i])
+		if a.desc[i] {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(a.since, b.since), strings.Compare(a.Card, b.Card))
+}
+
+// Start is a decision to start a card on a node.
+type Start struct {
+	Card, Node, Status, Profile string
+}
+
+// Wait is why a card does not start now. Until is when time alone may change it
+// (ms), 0 when it does not.
+type Wait struct {
+	Card, Check, Text string
+	Until             int64
+	room              bool // it waits for room or for a machine, not for itself
+}
+
+// look reads one card afresh: a candidate, a wait that only its own change can
+// end, or neither when its status starts nothing.
+func look(in Input, id string) (*Candidate, *Wait) {
+	c := board.GetCard(in.View, id)
+	if c == nil || c.Run != "" || c.Stored == "archived" {
+		return nil, nil
+	}
+	b := board.GetBoard(in.View, c.Board)
+	if b == nil || b.Archived {
+		return nil, nil
+	}
+	s, err := board.NewScope(in.View, in.Workflows, b, c, in.Now, in.Nodes)
+	if err != nil { // a poisoned board holds up its own cards only (invariant 22)
+		return nil, &Wait{Card: id, Check: "workflow", Text: err.Error()}
+	}
+	if !s.Workflow().Startable(c.Status) {
+		return nil, nil
+	}
+	p, refusal := s.PlanStart()
+	if refusal != nil {
+		return nil, &Wait{Card: id, Check: refusal.Check, Text: refusal.Message}
+	}
+	cand := &Candidate{Card: id, board: b.Slug, since: c.Created}
+	for _, k := range s.Workflow().Dispatch.Order {
+		v, err := s.Eval(k.Expr)
+		if err != nil {
+			return nil, &Wait{Card: id, Check: "order", Text: err.Error()}
+		}
+		cand.keys, cand.desc = append(cand.keys, v), append(cand.desc, k.Desc)
+	}
+	ref, _ := s.Bound(p.Profile)
+	cand.sig = strings.Join([]string{b.Slug, c.Status, p.Target, p.Profile.Name, p.Slot, ref, c.Model}, "\x00")
+	return cand, nil
+}
+
+// try finds out whether a candidate can start now, with what this round has
+// started already taken into account.
+func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
+	wait := func(check, text string, room bool, until int64) (*Start, *Wait) {
+		return nil, &Wait{Card: cand.Card, Check: check, Text: text, room: room, Until: until}
+	}
+	c := board.GetCard(in.View, cand.Card)
+	b := board.GetBoard(in.View, cand.board)
+	if c == nil || b == nil || c.Run != "" {
+		return nil, nil
+	}
+	if check, text := paused(in.View, b); check != "" {
+		return wait(check, text, true, 0)
+	}
+	if err := board.StillHeld(in.View, c); err != nil {
+		return wait(err.Check, err.Message, false, 0)
+	}
+	s, err := board.NewScope(in.View, in.Workflows, b, c, in.Now, in.Nodes)
+	if err != nil {
+		return wait("workflow", err.Error(), false, 0)
+	}
+	p, refusal := s.PlanStart()
+	if refusal != nil {
+		return wait(refusal.Check, refusal.Message, false, 0)
+	}
+	node, why := place(in, s, p, room)
+	if node == nil {
+		return wait(why.Check, why.Text, true, 0)
+	}
+	if refusal, until := s.Check(p); refusal != nil {
+		return wait(refusal.Check, refusal.Message, false, until)
+	}
+	room.Take(s.Candidate(p, node.ID))
+	return &Start{Card: c.ID, Node: node.ID, Status: c.Status, Profile: p.Profile.Name}, nil
+}
+
+func paused(v board.View, b *board.Board) (check, text string) {
+	if f := board.GetFleet(v); f != nil && f.PausedBy != "" {
+		return "pause", fmt.Sprintf("the fleet is paused by %s: %s", f.PausedBy, f.PausedWhy)
+	}
+	if b.PausedBy != "" {
+		return "pause", fmt.Sprintf("board %s is paused by %s: %s", b.Slug, b.PausedBy, b.PausedWhy)
+	}
+	return "", ""
+}
+
+// Plan is a whole round from nothing: every card of the state, in order. The
+// loop does the same over its index; tests hold the two against each other.
+func Plan(in Input) (starts []Start, waits []Wait) {
+	var cands []*Candidate
+	board.EachCard(in.View, nil, func(c *board.Card) bool {
+		cand, wait := look(in, c.ID)
+		if wait != nil {
+			waits = append(waits, *wait)
+		}
+		if cand != nil {
+			cands = append(cands, cand)
+		}
+		return true
+	})
+	slices.SortFunc(cands, before)
+	room := board.NewRoom(in.View, in.Workflows, in.Now)
+	for _, cand := range cands {
+		s, w := try(in, room, cand)
+		if s != nil {
+			starts = append(starts, *s)
+		} else if w != nil {
+			waits = append(waits, *w)
+		}
+	}
+	return starts, waits
+}

@@ -1,0 +1,172 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"muster/board"
+)
+
+// WhyAnswer explains where a card stands: the recorded reason, what it looks
+// like now, its place in the queue and what would change it.
+type WhyAnswer struct {
+	Card     string         `json:"card"`
+	Status   string         `json:"status"`
+	Check    string         `json:"check"`
+	Text     string         `json:"text"`
+	Since    int64          `json:"since,omitempty"` // board time, ms
+	Values   map[string]any `json:"values,omitempty"`
+	Fix      string         `json:"fix,omitempty"`
+	Position int            `json:"position,omitempty"` // in its board's queue, from 1
+	Live     bool           `json:"live"`               // with the leader's readings
+}
+
+// Why explains a card of any status. live says that the readings are the
+// leader's; without them the answer is made from the state alone (M-31).
+func Why(in Input, id string, live bool) (*WhyAnswer, *board.Error) {
+	c := board.GetCard(in.View, id)
+	if c == nil {
+		return nil, board.Errorf(board.NotFound, "no card %q", clip(id, 60)).WithHint("see: muster card list")
+	}
+	a := &WhyAnswer{Card: c.ID, Status: c.Status, Live: live, Values: map[string]any{}}
+	switch {
+	case c.Run != "":
+		a.running(in, c)
+	case board.Finished(c.Stored):
+		a.Check, a.Text = "finished", fmt.Sprintf("it is %s", c.Status)
+		a.Fix = "muster reopen " + c.ID
+	case c.Stored == "blocked":
+		a.Check, a.Text, a.Since = "blocked", fmt.Sprintf("%s: %s", orElse(c.BlockKind, "blocked"), orElse(c.BlockReason, c.Attention.Text)), c.Attention.Since
+		a.Fix = "a person answers: muster unblock " + c.ID
+	default:
+		a.waiting(in, c, live)
+	}
+	return a, nil
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func (a *WhyAnswer) running(in Input, c *board.Card) {
+	r := board.GetRun(in.View, c.Run)
+	if r == nil {
+		return
+	}
+	name, state := r.Node, in.Nodes(r.Node)
+	if n := board.GetNode(in.View, r.Node); n != nil {
+		name = n.Name
+	}
+	a.Check, a.Since = "running", r.Claimed
+	a.Text = fmt.Sprintf("run %s (%s, profile %s) is %s on %s, which is %s", r.ID, r.Role, r.Profile, r.State, name, state.State)
+	a.Values["run"], a.Values["machine"], a.Values["machine_state"] = r.ID, name, state.State
+	if r.Lease > 0 {
+		a.Values["lease_s"] = r.Lease / 1000
+	}
+	if c.Attention.Check != "" {
+		a.Text += "; " + c.Attention.Text
+	}
+	a.Fix = fmt.Sprintf("muster log %s -f", c.ID)
+}
+
+// waiting explains a card that could start, or that waits for others or for its time.
+func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
+	a.Check, a.Text, a.Since = c.Waits.Check, c.Waits.Text, c.Waits.Since
+	if open := board.Waiting(in.View, in.Workflows, c.ID); len(open) > 0 {
+		a.Check, a.Text = "parents", "waits for "+strings.Join(a.describe(in, open), ", ")
+		a.Fix = "finish them, or: muster card unlink " + c.ID + " --after " + open[0]
+		return
+	}
+	if c.StartAfter > in.Now {
+		a.Check, a.Text = "start_after", fmt.Sprintf("is not to start for another %d s", (c.StartAfter-in.Now)/1000)
+		return
+	}
+	cand, w := look(in, c.ID)
+	if cand == nil {
+		if w != nil {
+			a.Check, a.Text = w.Check, w.Text
+		} else if a.Check == "" {
+			a.Check, a.Text = "status", fmt.Sprintf("nothing starts a card in %q; a person or another event moves it", c.Status)
+		}
+		a.fix(c)
+		return
+	}
+	a.Position = position(in, cand)
+	if !live {
+		a.Text = orElse(a.Text, "it could start; the leader decides") + " (without live readings)"
+		return
+	}
+	room := board.NewRoom(in.View, in.Workflows, in.Now)
+	if s, w := try(in, room, cand); s != nil {
+		a.Check, a.Text = "starting", "nothing holds it: it starts now"
+	} else if w != nil {
+		a.Check, a.Text = w.Check, w.Text
+		if w.Until > in.Now {
+			a.Values["wait_s"] = (w.Until - in.Now + 999) / 1000
+		}
+	}
+	a.readings(in)
+	a.fix(c)
+}
+
+func (a *WhyAnswer) describe(in Input, ids []string) (out []string) {
+	for _, id := range ids {
+		if p := board.GetCard(in.View, id); p != nil {
+			s := fmt.Sprintf("%s (%s)", id, p.Status)
+			if p.Stored == "cancelled" {
+				s += ": only done satisfies it"
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// readings lists what each machine looks like, in the values.
+func (a *WhyAnswer) readings(in Input) {
+	m := map[string]any{}
+	board.EachNode(in.View, func(n *board.Node) bool {
+		r := in.Nodes(n.ID)
+		m[n.Name] = map[string]any{"state": r.State, "slots": n.Slots, "held": heldOn(in.View, n.ID, nil), "memory_pressure": r.Pressure, "estop": r.Estop}
+		return true
+	})
+	a.Values["machines"] = m
+}
+
+func (a *WhyAnswer) fix(c *board.Card) {
+	a.Fix = map[string]string{
+		"unassigned":       "muster card edit " + c.ID + " --assignee PROFILE",
+		"profile":          "muster card edit " + c.ID + " --assignee PROFILE",
+		"cap":              "a session that ends makes room; or: muster start " + c.ID + " --force --why TEXT",
+		"pause":            "muster resume",
+		"estop":            "remove the ESTOP file on that machine",
+		"session_not_gone": "wait for the machine's word; if it is dead: muster reclaim " + c.ID + " --force --why TEXT",
+		"machine":          "muster card edit " + c.ID + " --machine M",
+		"machine_offline":  "bring the machine back, or add another: muster token create",
+		"rate_limit":       "wait, or: muster start " + c.ID + " --force --why TEXT",
+		"blocker_auth":     "repair the login, then: muster unblock, or muster start " + c.ID + " --force --why TEXT",
+		"recent_success":   "muster start " + c.ID + " --force --why TEXT",
+		"active_pr":        "muster start " + c.ID + " --force --why TEXT",
+	}[a.Check]
+}
+
+// position is a candidate's place among its board's candidates.
+func position(in Input, me *Candidate) int {
+	var all []*Candidate
+	b := board.GetBoard(in.View, me.board)
+	if b == nil {
+		return 0
+	}
+	board.EachCard(in.View, b, func(c *board.Card) bool {
+		if cand, _ := look(in, c.ID); cand != nil {
+			all = append(all, cand)
+		}
+		return true
+	})
+	slices.SortFunc(all, before)
+	return 1 + slices.IndexFunc(all, func(c *Candidate) bool { return c.Card == me.Card })
+}
