@@ -2,11 +2,8 @@ package board
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
-
-	"muster/board/workflow"
 )
 
 // world is a small fleet in memory: a board, nodes, cards, and a clock that the test moves.
@@ -17,6 +14,9 @@ type world struct {
 	now   int64
 	nodes map[string]Reading
 }
+
+// remembered keeps compiled workflows from test to test: it is safe to share, and what it holds is compared with the view's.
+var remembered = NewWorkflows()
 
 const t0 = int64(1_800_000_000_000)
 
@@ -31,7 +31,7 @@ func asRun(id string) Actor { return Actor{Kind: ActorRun, Name: id, Run: id} }
 // newWorld has board web (prefix web, default workflow unless a YAML is given) and node atlas, always on, four slots.
 func newWorld(t testing.TB, yaml string) *world {
 	t.Helper()
-	w := &world{t: t, v: NewMemView(), ws: NewWorkflows(), now: t0, nodes: map[string]Reading{}}
+	w := &world{t: t, v: NewMemView(), ws: remembered, now: t0, nodes: map[string]Reading{}}
 	w.write(func(x *tx) *Error {
 		x.putFleet(&Fleet{ID: "f1", Era: 1})
 		return nil
@@ -325,6 +325,3 @@ func refused(t testing.TB, err *Error, check, words string) {
 }
 
 func opt(n int64) *int64 { return &n }
-
-var _ = fmt.Sprint
-var _ = workflow.Default
