@@ -200,7 +200,10 @@ func (r *Result) writeMachine(s *strings.Builder) {
 		p := parts[i]
 		fmt.Fprintf(s, " %s %s ms (%s to %s),", name, number(median(p)), number(slices.Min(p)), number(slices.Max(p)))
 	}
-	fmt.Fprintf(s, " worst drift %s, %d measured again\n", times(worst), dropped)
+	if r.Counted() > 0 {
+		fmt.Fprintf(s, " worst drift that counts %s,", times(worst))
+	}
+	fmt.Fprintf(s, " %d windows dropped\n", dropped)
 }
 
 func spread(v Spread, unit string) string {
