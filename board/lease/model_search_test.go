@@ -146,7 +146,7 @@ func (w *world) settle(s *mState) {
 			nd.age, nd.req, nd.ans = min(nd.age, mFresh), min(nd.req, mFresh+1), min(nd.ans, mFresh+1)
 		}
 	}
-	live := 0
+	live, held := 0, 0
 	for x := range s.se {
 		e, ru := &s.se[x], &s.run[x]
 		if e.fly == 0 && e.k != kHeld {
@@ -161,9 +161,16 @@ func (w *world) settle(s *mState) {
 		if e.k == kLive && !s.n[ru.node].asleep && s.taint&(1<<x) == 0 {
 			live++
 		}
+		if ru.ex && ru.r.Held() {
+			held++
+		}
 	}
-	if live > 1 && s.bad == bOK {
+	switch {
+	case s.bad != bOK:
+	case live > 1:
 		s.bad = bTwoLive
+	case held > 1:
+		s.bad = bTwoHeld
 	}
 }
 
@@ -199,6 +206,7 @@ type result struct {
 	bad           uint8
 	trace         []act
 	why           string // of a drain
+	steps         [aEnd]int
 }
 
 type link struct {
@@ -239,6 +247,7 @@ func (w *world) bfs(limit, drainEvery int) result {
 				}
 			}
 			w.succ(&it.s, func(a act, t *mState) {
+				res.steps[a.c]++
 				h := maphash.Comparable(hashSeed, *t)
 				if _, ok := seen[h]; ok || res.bad != bOK {
 					return
@@ -296,6 +305,7 @@ func (w *world) walk(rng *rand.Rand, walks, steps int) result {
 			}
 			s = states[k]
 			trace = append(trace, acts[k])
+			res.steps[acts[k].c]++
 			seen[maphash.Comparable(hashSeed, s)] = struct{}{}
 			if s.bad != bOK {
 				res.bad, res.trace = s.bad, trace

@@ -132,6 +132,7 @@ const (
 	bTwice
 	bTwoLive
 	bEarly
+	bTwoHeld
 	bNoRun
 	bAfterVoid
 	bEstop
@@ -148,6 +149,7 @@ var badText = [...]string{
 	bTwice:       "invariant 2: a second process for one run",
 	bTwoLive:     "invariant 2: two live sessions of one card and slot",
 	bEarly:       "M-35: a session counted gone by its lease, and it lives",
+	bTwoHeld:     "M-35: two runs hold one card and slot",
 	bNoRun:       "invariant 1: a process without a committed run",
 	bAfterVoid:   "invariant 3: a process started after its node had answered that it never will be",
 	bEstop:       "M-16: a process started with ESTOP present",
