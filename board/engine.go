@@ -146,7 +146,8 @@ func (st *step) begin(fl *flow) *Error {
 		if n == nil {
 			return Errorf(NotFound, "card %s: there is no node %s to start it on", st.c.ID, p.Node).WithCheck("machine")
 		}
-		st.s.At(n, st.reading(n), startedOn(st.t, n.ID, st.t.env.Now-roundOf(fl.params)))
+		st.s.At(n, st.reading(n), 0)
+		st.s.started = nil // counted when it is read
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type Scope struct {
 	surface bool              // run.surface and run.machine are those of the planned start
 	node    *Node             // of the start that is planned
 	reading *Reading          // host.*, of the same node
-	started int64             // tick.local_started
+	started *int64            // tick.local_started; nil: counted when it is read
 	item    any
 	session map[string]any
 	texts   map[string]any // what is given as text: prompt, brief
@@ -77,7 +77,7 @@ func (s *Scope) From(a Actor, payload map[string]any) *Scope {
 // tick.local_started are those of that node (M-15, EXP-10). started is the
 // number of starts on it in the last round.
 func (s *Scope) At(n *Node, r Reading, started int64) *Scope {
-	s.node, s.reading, s.started = n, &r, started
+	s.node, s.reading, s.started = n, &r, &started
 	if n == nil {
 		s.reading = nil
 	}
@@ -300,7 +300,11 @@ func (s *Scope) recordMember(name, member string) any {
 	case "host":
 		return s.hostMember(member)
 	case "tick":
-		return s.started
+		if s.started == nil {
+			n := startedOn(s.view, s.node.ID, s.now-roundOf(s.params))
+			s.started = &n
+		}
+		return *s.started
 	case "actor":
 		switch member {
 		case "kind":
