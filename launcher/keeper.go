@@ -213,6 +213,9 @@ func (k *keeper) follow() {
 			k.end(k.spec.Kill, "") // its process has ended, what it left behind ends too
 		}
 		k.due()
+		if k.ending && k.killing == 0 {
+			k.tree.term() // who was born while its parent died of it
+		}
 		if k.killing > 0 {
 			again.Reset(k.killing)
 		}
@@ -271,7 +274,7 @@ func (k *keeper) end(patience time.Duration, why string) {
 	}
 	k.ending, k.killAt, k.why = true, at, why
 	if patience > 0 {
-		k.tree.signal(syscall.SIGTERM)
+		k.tree.term()
 	}
 }
 

@@ -19,24 +19,31 @@ func treeLimits() string {
 type tree struct {
 	pid  int
 	leaf string
+	told bool
 }
 
-func (t tree) signal(sig syscall.Signal) {
+func (t *tree) signal(sig syscall.Signal) {
 	if t.pid > 1 {
 		_ = syscall.Kill(-t.pid, sig) // dead meanwhile is what we want
-		if sig == syscall.SIGTERM {
-			_ = syscall.Kill(-t.pid, syscall.SIGCONT) // a stopped process takes no TERM
-		}
 	}
 }
 
-func (t tree) kill() { t.signal(syscall.SIGKILL) }
+// term tells the group, once, to end.
+func (t *tree) term() {
+	if !t.told {
+		t.told = true
+		t.signal(syscall.SIGTERM)
+		t.signal(syscall.SIGCONT) // a stopped process takes no TERM
+	}
+}
 
-func (t tree) empty() bool { return t.pid <= 1 || syscall.Kill(-t.pid, 0) == syscall.ESRCH }
+func (t *tree) kill() { t.signal(syscall.SIGKILL) }
+
+func (t *tree) empty() bool { return t.pid <= 1 || syscall.Kill(-t.pid, 0) == syscall.ESRCH }
 
 // reap collects dead children and tells each; empty is true when nothing of
 // the group lives.
-func (t tree) reap(ended func(pid int, ws syscall.WaitStatus)) (empty bool) {
+func (t *tree) reap(ended func(pid int, ws syscall.WaitStatus)) (empty bool) {
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)

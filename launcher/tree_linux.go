@@ -141,20 +141,33 @@ func (p process) signal(sig syscall.Signal) {
 type tree struct {
 	pid  int
 	leaf string
+	told map[process]bool // who has had his TERM, by pid and start
 }
 
-func (t tree) signal(sig syscall.Signal) {
+// term tells the whole tree to end. Called again, it tells those who were born
+// meanwhile to a parent that has died of it; what a living parent starts in
+// order to end well is left alone.
+func (t *tree) term() {
+	first := t.told == nil
+	if first {
+		t.told = map[process]bool{}
+	}
+	me := os.Getpid()
 	for _, p := range descendants() {
-		p.signal(sig)
-		if sig == syscall.SIGTERM {
+		key := process{pid: p.pid, start: p.start}
+		if !t.told[key] && (first || p.ppid == me) {
+			t.told[key] = true
+			p.signal(syscall.SIGTERM)
 			p.signal(syscall.SIGCONT) // a stopped process takes no TERM
 		}
 	}
 }
 
-func (t tree) kill() {
+func (t *tree) kill() {
 	killCgroup(t.leaf)
-	t.signal(syscall.SIGKILL)
+	for _, p := range descendants() {
+		p.signal(syscall.SIGKILL)
+	}
 }
 
 // becomeReaper makes orphans of the tree children of this process.
@@ -164,7 +177,7 @@ func becomeReaper() error {
 
 // reap collects dead children and tells each; empty is true when nothing of
 // the tree lives: a subreaper without children has no descendants.
-func (t tree) reap(ended func(pid int, ws syscall.WaitStatus)) (empty bool) {
+func (t *tree) reap(ended func(pid int, ws syscall.WaitStatus)) (empty bool) {
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
