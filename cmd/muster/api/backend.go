@@ -1,0 +1,61 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"muster/board"
+)
+
+// Fresh says how old a reading of the state is.
+type Fresh struct {
+	Index uint64        // Seq of the state that was read
+	Age   time.Duration // since the sending of the last contact whose index is applied; negative: not known (M-31)
+}
+
+// Readings is what the leader knows of its nodes, or what this node knows
+// without one (then Live is false).
+type Readings struct {
+	Nodes  map[string]board.Reading
+	Leader string // node id
+	Term   uint64
+	Live   bool
+}
+
+// Info is what a node says of itself.
+type Info struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Fleet   string    `json:"fleet"`
+	Data    string    `json:"data"`
+	Addr    string    `json:"addr"`
+	Version string    `json:"version"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started_at"`
+}
+
+// Sub is a subscription to changes: a one-slot signal, then read the state.
+type Sub interface {
+	C() <-chan struct{}
+	Close()
+}
+
+// Backend is a node, as its doors see it.
+type Backend interface {
+	// Do executes a request, here or in one hop; it is answered once.
+	Do(ctx context.Context, req board.Request) board.Result
+	// SessionSay passes on a session's word, in the order of its run's words.
+	SessionSay(ctx context.Context, run, secret string, req board.Request) board.Result
+	MintID() string
+	// Read reads the local state; consistent waits for everything acknowledged before.
+	Read(ctx context.Context, consistent bool, fn func(board.View) error) (Fresh, error)
+	Readings(ctx context.Context) Readings
+	Why(ctx context.Context, card string) (any, error)
+	Rounds(ctx context.Context, n int) (any, error)
+	Subscribe(filter func(board.Table, string) bool) Sub
+	ReadLog(ctx context.Context, run string, from int64, most int, wait bool) (LogChunk, error)
+	Info() Info
+	Hash() string
+	NewToken(ctx context.Context, actor board.Actor, o TokenOptions) (TokenAnswer, *board.Error)
+	Stop(restart bool)
+}

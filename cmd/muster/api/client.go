@@ -1,0 +1,264 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
+	"time"
+
+	"muster/board"
+)
+
+// Client speaks the API over a unix socket, or over any connection that Dial makes.
+type Client struct {
+	Socket  string // path of a unix socket
+	Dial    func(ctx context.Context) (net.Conn, error)
+	Auth    string        // value of the Authorization header
+	Timeout time.Duration // of one call; 0 is the default
+	http    *http.Client
+}
+
+// Answer is what a call gave besides its data.
+type Answer struct {
+	Data      json.RawMessage
+	Index     uint64
+	RequestID string
+}
+
+func (c *Client) client() *http.Client {
+	if c.http == nil {
+		dial := c.Dial
+		if dial == nil {
+			dial = c.dialUnix
+		}
+		c.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+			MaxIdleConnsPerHost: 64, DisableCompression: true}}
+	}
+	return c.http
+}
+
+func (c *Client) dialUnix(ctx context.Context) (net.Conn, error) {
+	short, done, err := shortPath(c.Socket)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", short)
+}
+
+func (c *Client) timeout() time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	return defaultTimeout
+}
+
+// errNoNode is what a person is told when no node listens.
+func (c *Client) errNoNode(err error) *board.Error {
+	where := orElse(c.Socket, "that address")
+	switch {
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EACCES):
+		return board.Errorf(board.Unavailable, "no permission for the socket %s", where).WithCheck("no_node").WithHint("a node's socket is for the user who runs it")
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return board.Errorf(board.Unavailable, "no muster node is running here (%s)", where).WithCheck("no_node").WithHint("start one with: muster up; or name its folder with --data")
+	}
+	return board.Errorf(board.Unavailable, "the node at %s cannot be reached: %v", where, err).WithCheck("no_node")
+}
+
+// Get reads.
+func (c *Client) Get(ctx context.Context, path string, query url.Values) (*Answer, error) {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout()+2*time.Second)
+	defer cancel()
+	return c.once(ctx, http.MethodGet, path, nil)
+}
+
+// Post asks for something that is not a request to the executor.
+func (c *Client) Post(ctx context.Context, path string, body any) (*Answer, error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout()+2*time.Second)
+	defer cancel()
+	return c.once(ctx, http.MethodPost, path, b)
+}
+
+// Do has a request executed at most once: under its id (or one minted by the node
+// first) it is sent again, marked as a retry, while the connection fails, until
+// the timeout. Of an outcome that stays unknown the error holds the id.
+func (c *Client) Do(ctx context.Context, verb string, args any, id string, retry bool) (*Answer, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout()+2*time.Second)
+	defer cancel()
+	d := Do{Verb: verb, Args: raw, ID: id, Retry: retry}
+	for {
+		body, err := json.Marshal(d)
+		if err != nil {
+			return nil, err
+		}
+		a, err := c.once(ctx, http.MethodPost, "/v1/do", body)
+		var lost *lostError
+		if !errors.As(err, &lost) {
+			return a, err
+		}
+		if d.ID == "" {
+			return nil, board.Errorf(board.UnknownOutcome, "the node did not answer (%v): it may or may not have been done", lost.err).
+				WithHint("look before you ask again; with --request-id (see: muster status --json) a retry is safe")
+		}
+		d.Retry = true
+		select {
+		case <-ctx.Done():
+			return nil, &OpenError{ID: d.ID}
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// OpenError is an outcome that nobody told: ask again under the same id.
+type OpenError struct{ ID string }
+
+func (e *OpenError) Error() string { return "it may or may not have been done: no answer in time" }
+
+// lostError is a connection that broke after the request was written.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return "connection lost: " + e.err.Error() }
+
+func (c *Client) once(ctx context.Context, method, path string, body []byte) (*Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(HeaderTimeout, c.timeout().String())
+	if c.Auth != "" {
+		req.Header.Set("Authorization", c.Auth)
+	}
+	res, err := c.client().Do(req)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, os.ErrNotExist) {
+			return nil, c.errNoNode(err)
+		}
+		return nil, &lostError{err}
+	}
+	defer res.Body.Close()
+	return answer(res)
+}
+
+func answer(res *http.Response) (*Answer, error) {
+	b, err := io.ReadAll(io.LimitReader(res.Body, 256<<20))
+	if err != nil {
+		return nil, &lostError{err}
+	}
+	var env Envelope
+	if err := json.Unmarshal(b, &env); err != nil {
+		return nil, board.Errorf(board.Internal, "the answer is no muster envelope (HTTP %d)", res.StatusCode)
+	}
+	a := &Answer{Data: env.Data, Index: env.Index, RequestID: res.Header.Get(HeaderRequestID)}
+	if env.Error != nil {
+		e := env.Error.Error
+		if env.Error.RequestID != "" {
+			a.RequestID = env.Error.RequestID
+		}
+		return a, &e
+	}
+	return a, nil
+}
+
+// Decode reads an answer's data.
+func Decode[T any](a *Answer, err error) (T, error) {
+	var x T
+	if err != nil {
+		return x, err
+	}
+	if len(a.Data) > 0 {
+		if err := json.Unmarshal(a.Data, &x); err != nil {
+			return x, fmt.Errorf("answer: %w", err)
+		}
+	}
+	return x, nil
+}
+
+// Events follows events from a cursor on until fn says false or ctx ends. When
+// the stream breaks it goes on from the last event seen.
+func (c *Client) Events(ctx context.Context, query url.Values, fn func(Event) bool) error {
+	q := url.Values{}
+	for k, v := range query {
+		q[k] = v
+	}
+	q.Set("follow", "true")
+	for {
+		last, stop, err := c.stream(ctx, q, fn)
+		if last != "" {
+			q.Set("since", last)
+		}
+		switch {
+		case stop || ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			var e *board.Error
+			if errors.As(err, &e) {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+func (c *Client) stream(ctx context.Context, q url.Values, fn func(Event) bool) (last string, stop bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://muster/v1/events?"+q.Encode(), nil)
+	if err != nil {
+		return "", false, err
+	}
+	if c.Auth != "" {
+		req.Header.Set("Authorization", c.Auth)
+	}
+	res, err := c.client().Do(req)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" {
+			return "", false, c.errNoNode(err)
+		}
+		return "", false, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		_, err := answer(res)
+		return "", false, err
+	}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var env Envelope
+		var e Event
+		if json.Unmarshal(lines.Bytes(), &env) != nil || json.Unmarshal(env.Data, &e) != nil {
+			return last, false, board.Errorf(board.Internal, "a broken line in the event stream")
+		}
+		last = e.ID
+		if !fn(e) {
+			return last, true, nil
+		}
+	}
+	return last, false, lines.Err()
+}
