@@ -16,7 +16,7 @@ func TestNastySources(t *testing.T) {
 		"long": strings.Repeat("a", 1<<20), "calls": deep("abs(", "1", ")", 250), "quotes": strings.Repeat(`"`, 1001), "bytes": "\xff\xfe\x00", "zero": "\x00",
 		"regexp": `card.title matches "` + strings.Repeat("(a{999})", 100) + `"`, "hash": strings.Repeat("#", 1000), "number": strings.Repeat("9", 1000), "float": "1e999",
 		"hex": "0x" + strings.Repeat("f", 500), "comment": "/*" + strings.Repeat("*", 900), "pipe": "1" + strings.Repeat("|abs()", 100), "chain": "card" + strings.Repeat("?.a", 300),
-		"compare": "1" + strings.Repeat("<1", 400),
+		"shared": deep("(1<(1<", "card.priority", "<1?1:2)<1?1:2)", 30), "compare": "1" + strings.Repeat("<1", 400),
 	} {
 		if e, err := Compile(source, Any); err == nil && e.Cost() > maxSteps {
 			t.Errorf("%s compiles with a cost of %d", name, e.Cost())
@@ -27,6 +27,9 @@ func TestNastySources(t *testing.T) {
 	}
 	if _, err := Compile("1"+strings.Repeat("+1", maxNodes), Any); err == nil || !strings.Contains(err.Error(), "parts") {
 		t.Errorf("an expression of %d additions: %v", maxNodes, err)
+	}
+	if _, err := Compile(deep("(1<", "card.priority", "<1?1:2)", 16), Any); err == nil || !strings.Contains(err.Error(), "too often") {
+		t.Errorf("shared parts: %v", err)
 	}
 	expensive := "any(payload.x, " + strings.TrimSuffix(strings.Repeat("# > 1 or ", 40), " or ") + ")"
 	if _, err := Compile(expensive, Any); err == nil || !strings.Contains(err.Error(), "too expensive") {

@@ -128,8 +128,8 @@ func (l *lowering) predicate(name string, args []ast.Node, pos int) *code {
 	}
 	list := l.lower(args[0])
 	l.wantList(list, args[0], name)
-	test := constantCode(pos, true)
 	costBefore := l.cost
+	test := newCode(Any, pos, func(f *frame) any { return f.item })
 	if len(args) == 2 {
 		body, ok := args[1].(*ast.PredicateNode)
 		if !ok {
@@ -139,61 +139,71 @@ func (l *lowering) predicate(name string, args []ast.Node, pos int) *code {
 		test = l.lower(body.Node)
 		l.wantTruth(test, body.Node)
 		l.inPredicate, l.factor = false, 1
-	} else {
-		test = newCode(Any, pos, func(f *frame) any { return f.item })
 	}
 	if l.err != nil {
 		return constantCode(pos, nil)
 	}
-	perItem := 1 + (l.cost-costBefore)/MaxItems
-	each := func(f *frame, visit func(item any, holds bool) bool) {
-		for i, item := range f.asItems(pos, list.val(f)) {
-			if !f.spend(pos, perItem) {
-				return
-			}
-			f.item, f.index = f.read(pos, item), i
-			if !visit(item, test.truth(f)) {
-				return
-			}
-		}
-	}
+	w := walk{pos: pos, list: list, test: test, perItem: 1 + (l.cost-costBefore)/MaxItems}
 	switch name {
 	case "count":
-		return numberCode(Number, pos, func(f *frame) (float64, bool) {
-			n := 0
-			each(f, func(_ any, holds bool) bool {
-				if holds {
-					n++
-				}
-				return true
-			})
-			return float64(n), true
-		})
+		return numberCode(Number, pos, w.count)
 	case "filter":
-		c := newCode(List, pos, func(f *frame) any {
-			kept := []any{}
-			each(f, func(item any, holds bool) bool {
-				if holds {
-					kept = append(kept, item)
-				}
-				return true
-			})
-			return kept
-		})
+		c := newCode(List, pos, w.filter)
 		c.static = &kinded{kind: List, item: list.itemKind()}
 		return c
 	}
 	// any stops at the first true, all at the first false, none at the first true.
-	stopAt, before := name != "all", name != "any"
+	stopAt, result := name != "all", name != "any"
 	return truthCode(pos, func(f *frame) bool {
-		result := before
-		each(f, func(_ any, holds bool) bool {
+		r := result
+		w.each(f, func(_ any, holds bool) bool {
 			if holds == stopAt {
-				result = !before
-				return false
+				r = !result
 			}
-			return true
+			return holds != stopAt
 		})
-		return result
+		return r
 	})
+}
+
+// walk visits the items of a list with the truth of a condition on each.
+type walk struct {
+	pos        int
+	list, test *code
+	perItem    int // steps
+}
+
+// each calls visit until it says false.
+func (w walk) each(f *frame, visit func(item any, holds bool) bool) {
+	for i, item := range f.asItems(w.pos, w.list.val(f)) {
+		if !f.spend(w.pos, w.perItem) {
+			return
+		}
+		f.item, f.index = f.read(w.pos, item), i
+		if !visit(item, w.test.truth(f)) {
+			return
+		}
+	}
+}
+
+func (w walk) count(f *frame) (float64, bool) {
+	n := 0
+	w.each(f, func(_ any, holds bool) bool {
+		if holds {
+			n++
+		}
+		return true
+	})
+	return float64(n), true
+}
+
+func (w walk) filter(f *frame) any {
+	kept := []any{}
+	w.each(f, func(item any, holds bool) bool {
+		if holds {
+			kept = append(kept, item)
+		}
+		return true
+	})
+	return kept
 }

@@ -15,6 +15,7 @@ type lowering struct {
 	reads       []Read
 	thresholds  []threshold
 	cost        int
+	visits      int // of nodes, shared ones each time
 	factor      int // how often the present node may be evaluated: MaxItems inside a predicate
 	inPredicate bool
 	element     Kind
@@ -34,6 +35,10 @@ func (l *lowering) lower(n ast.Node) *code {
 		l.factor = 1
 	}
 	l.cost += l.factor
+	// a < b < c is (a < b) && (b < c) with one b: nested, such sharing doubles with every level.
+	if l.visits++; l.visits > 4*maxNodes {
+		return l.fail(n.Location().From, "the expression repeats its parts too often: split it")
+	}
 	if l.cost > maxSteps {
 		return l.fail(n.Location().From, "the expression is too expensive: a predicate over %d items may take more than %d steps", MaxItems, maxSteps)
 	}
