@@ -78,9 +78,9 @@ func ruleRows(area, text string, known map[string]bool) (rows int, offences []st
 				add(i, "%s: no test %s", id, name)
 			}
 		}
-		key := id + " " + test
+		key := id + " " + sentence
 		if first, twice := seen[key]; twice {
-			add(i, "%s: the same row as line %d", id, first)
+			add(i, "%s: the same sentence as line %d", id, first)
 		}
 		seen[key] = i + 1
 	}
@@ -150,6 +150,7 @@ func TestTheRulesTableCanFail(t *testing.T) {
 		{"no break", "M", "| M-12 | s | TestA | |", 1},
 		{"three columns", "M", "| M-12 | s | TestA |", 1},
 		{"twice", "M", "| M-12 | s | TestA | x |\n| M-12 | s | TestA | y |", 1},
+		{"two sentences of one rule", "M", "| M-12 | s | TestA | x |\n| M-12 | other | TestA | y |", 0},
 		{"no such area", "XYZ", "", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
