@@ -66,7 +66,7 @@ func (w *world) drains(s *mState, a act, absent int) bool {
 	if a.c >= aGiveUp || a.c == aClaim || a.c == aSay {
 		return false
 	}
-	if absent < 0 || a.c == aTick || a.c == aTakeWord || a.c == aLease {
+	if absent < 0 || a.c == aTick || a.c == aTakeWord || a.c == aDoom || a.c == aLease {
 		return true
 	}
 	switch a.c {

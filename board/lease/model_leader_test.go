@@ -68,7 +68,7 @@ func (w *world) leaderSteps(s *mState, emit emitFn) {
 		t := *s
 		t.bud.Change--
 		t.term++
-		t.began, t.told, t.ans = 0, [mNodes]bool{}, [mNodes]int8{}
+		t.began, t.told, t.ans, t.doom = 0, [mNodes]bool{}, [mNodes]int8{}, 0
 		for r := range nx {
 			if t.run[r].r.Order == OrderPending {
 				t.run[r].startTerm = t.term
@@ -172,16 +172,22 @@ func (w *world) judge(s *mState, r int, emit emitFn) {
 	if !ru.r.Held() {
 		return
 	}
-	if ru.lease {
+	if ru.lease && s.doom&(1<<r) == 0 {
 		if at, ok := w.m.goneAt(w.leader(s), s.row(int(ru.node)), mLease, mCfg); ok && at <= 0 {
 			t := *s
-			for _, x := range []int{s.carrier(r), int(ru.kept)} {
-				if x >= 0 && s.se[x].k == kLive && !s.n[ru.node].asleep {
-					t.bad = bEarly
-				}
-			}
-			try(aLease, ActLease, t)
+			t.doom |= 1 << r
+			emit(aDoom, r, 0, t)
 		}
+	}
+	if s.doom&(1<<r) != 0 {
+		t := *s
+		t.doom &^= 1 << r
+		for _, x := range []int{s.carrier(r), int(ru.kept)} {
+			if x >= 0 && s.se[x].k == kLive && !s.n[ru.node].asleep {
+				t.bad = bEarly
+			}
+		}
+		try(aLease, ActLease, t)
 	}
 	if s.bud.Force > 0 {
 		t := *s

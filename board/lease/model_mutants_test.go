@@ -68,6 +68,12 @@ var timeMutants = []mutant{
 			return at - Instant(cfg.Margin(lease)), ok
 		}
 	}, leased(mBud{})},
+	{"answered while condemned", "a contact is answered while an end by lease is being recorded", []uint8{bTwoLive, bEarly}, func(m *machine) {
+		m.answer = func(t term, r row, a ask, round Round, confirmed uint64, at Instant) (row, bool) {
+			r.condemned = 0
+			return t.answer(r, a, round, confirmed, at)
+		}
+	}, leased(mBud{})},
 	{"late keeper", "the keeper does not look at its start deadline", []uint8{bTwoLive, bEarly}, func(m *machine) {
 		m.mayExec = func(c LastCheck) (bool, string) { c.By = mNever; return KeeperMayExec(c) }
 	}, leased(mBud{})},

@@ -29,6 +29,7 @@ const (
 	aCont
 	aWake
 	aEstopOff
+	aDoom
 	aLease
 	aTick // last: in a drain, time passes when nothing else happens
 	// What may happen but need not: not part of a drain.
@@ -79,7 +80,8 @@ var actText = map[actCode]string{
 	aGiveUp:                 "the verb of run %[1]d gives up, its word is in the folder",
 	aVerdict:                "leader: verdict from outside on run %[1]d",
 	aClose:                  "leader: the session of run %[1]d is to be closed",
-	aLease:                  "leader: lease and margin of run %[1]d have passed",
+	aDoom:                   "leader: lease and margin of run %[1]d have passed, its end is on its way",
+	aLease:                  "leader: run %[1]d is gone by its lease",
 	aForce:                  "manager: the session of run %[1]d is dead",
 	aChange:                 "the leader changes",
 	aDeposed:                "the DEPOSED leader answers node %[1]d",
@@ -163,6 +165,8 @@ func (w *world) settle(s *mState) {
 		}
 		if ru.ex && ru.r.Held() {
 			held++
+		} else {
+			s.doom &^= 1 << x // refused, it has its outcome
 		}
 	}
 	switch {

@@ -120,6 +120,7 @@ type mState struct {
 	began int8
 	told  [mNodes]bool
 	ans   [mNodes]int8 // age of the leader's last answer
+	doom  uint8        // runs whose end by lease is being recorded
 	taint uint8        // sessions a manager has declared dead: the overlap is his
 	bud   mBud
 	bad   uint8
@@ -278,7 +279,13 @@ func (w *world) leader(s *mState) term {
 }
 
 func (s *mState) row(n int) row {
-	return row{told: s.told[n], answered: Instant(-int(s.ans[n]))}
+	r := row{told: s.told[n], answered: Instant(-int(s.ans[n]))}
+	for x := range s.run {
+		if s.doom&(1<<x) != 0 && int(s.run[x].node) == n {
+			r.condemned++
+		}
+	}
+	return r
 }
 
 // facts is what node n knows of run r. push: a pushed stop has arrived.

@@ -134,6 +134,9 @@ func launch(e Entry, f Facts) Decision {
 	// Taken in an earlier life of this node, or given up in this one. It is not
 	// started again: a keeper of the earlier life may still be on its way.
 	r := ActFailed
+	if e.Filed.Has(ActLaunched) { // its folder was lost: the leader knows it as launched
+		r = ActExited
+	}
 	d := void(e, "its launch left nothing behind", &r)
 	d.Lock = true
 	return d

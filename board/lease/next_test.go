@@ -178,6 +178,8 @@ func TestLaunchWithoutHolder(t *testing.T) {
 		}
 		wantWait(t, "a keeper still holds the lock", Next(entry(MarkTaken, ActTaken), with(f, func(f *Facts) { f.Session = SessionHeld })), "about to")
 	}
+	// A folder that is lost: the leader knows a session, which has ended.
+	wantRecord(t, "launched, and no folder", Next(entry(MarkTaken, ActTaken, ActLaunched), byState()), MarkVoid, ActExited)
 	f := with(byState(), func(f *Facts) { f.Stands, f.Passed = StandsOwn, true })
 	if d := Next(Entry{Mark: MarkTaken, Filed: reports(ActTaken, ActLaunched)}, f); d.Do != DoWait {
 		t.Errorf("a run whose session was passed on is not dead: %+v", d)

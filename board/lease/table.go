@@ -71,13 +71,37 @@ func (t *Table) Round() Round { return t.term.round() }
 // it may be: only while the table leads, in the term the voters of a round
 // have confirmed, and only if that round was opened after the contact came in.
 // Send the answer after Answer, with the term and a commit index read after
-// the round.
+// the round. While the node is condemned it gets no answer.
 func (t *Table) Answer(a Ask, r Round, confirmed uint64, at Instant) bool {
 	next, ok := t.term.answer(t.rows[a.Node], a.ask, r, confirmed, at)
 	if ok {
 		t.rows[a.Node] = next
 	}
 	return ok
+}
+
+// Condemn begins to count a session with this lease on this node gone. It says
+// whether lease and margin have passed; if so, the node's contacts are not
+// answered until [Table.Acquit]. Call it before the request that records the
+// end, and Acquit when that request has its outcome, whatever it is: an answer in
+// between would carry a commit index from before the end, and the node would
+// start, on fresh contact, what is counted gone.
+func (t *Table) Condemn(node string, lease time.Duration, now Instant) bool {
+	r := t.rows[node]
+	if at, ok := t.term.goneAt(r, lease, t.cfg); !ok || now < at {
+		return false
+	}
+	r.condemned++
+	t.rows[node] = r
+	return true
+}
+
+// Acquit ends one [Table.Condemn]; after the last the node is answered again.
+func (t *Table) Acquit(node string) {
+	if r := t.rows[node]; r.condemned > 0 { // a new term has none
+		r.condemned--
+		t.rows[node] = r
+	}
 }
 
 // Forget drops a node that has left the fleet.
@@ -128,6 +152,7 @@ type term struct {
 type row struct {
 	heard, told       bool
 	heardAt, answered Instant
+	condemned         int // ends being recorded that an answer must not overtake
 }
 
 type ask struct{ term, n uint64 }
@@ -160,6 +185,8 @@ func (t term) answer(r row, a ask, round Round, confirmed uint64, at Instant) (r
 	case t.n == 0, a.term != t.n, round.term != t.n, confirmed != t.n:
 		return r, false
 	case a.n > round.upTo: // the voters may have moved on before this contact was sent
+		return r, false
+	case r.condemned > 0:
 		return r, false
 	}
 	if !r.told || at > r.answered {

@@ -95,6 +95,37 @@ func TestAnswerNeedsAConfirmedRound(t *testing.T) {
 	}
 }
 
+// M-35: while an end by lease is being recorded its node gets no answer, which
+// would carry a commit index from before that end.
+func TestCondemn(t *testing.T) {
+	tb := leading(3, 0)
+	contact(t, tb, "a", 10)
+	if tb.Condemn("a", time.Minute, at(74.9)) || tb.Condemn("a", 0, at(9999)) {
+		t.Fatal("condemned before lease and margin have passed, or without a lease")
+	}
+	contact(t, tb, "a", 20)
+	for range 2 { // two sessions
+		if !tb.Condemn("a", time.Minute, at(85)) {
+			t.Fatal("lease and margin have passed")
+		}
+	}
+	for range 2 {
+		if a := tb.Asked("a", at(86)); tb.Answer(a, tb.Round(), 3, at(86)) {
+			t.Error("answered while condemned")
+		}
+		contact(t, tb, "b", 86)
+		tb.Acquit("a")
+	}
+	contact(t, tb, "a", 87)
+	tb.Acquit("a") // once too often: nothing
+	if tb.Condemn("a", time.Minute, at(90)) {
+		t.Error("answered again, and counted gone")
+	}
+	tb.Condemn("a", time.Minute, at(500))
+	tb.Begin(4, at(501))
+	contact(t, tb, "a", 502)
+}
+
 // M-09, M-10, INV-01: no reading, no verdict; after the threshold, offline.
 func TestState(t *testing.T) {
 	tb := leading(1, 0)
