@@ -39,7 +39,7 @@ func (c *confirmer) confirm(ctx context.Context, term uint64) (uint64, error) {
 	c.waiting = append(c.waiting, me)
 	if !c.running {
 		c.running = true
-		c.s.tasks.Go(c.rounds)
+		go c.rounds() // ends by itself: every question has an end
 	}
 	c.mu.Unlock()
 	select {

@@ -132,13 +132,17 @@ func (x *executor) setTerm(t uint64) {
 func (x *executor) idle() {
 	x.refuse(x.queue.take(0, true))
 	x.settle(x.s.cfg.Timers.Election)
+	look := 500 * time.Millisecond // the channel keeps the latest only: look by oneself too
+	if len(x.carry) > 0 {
+		look = 20 * time.Millisecond
+	}
 	select {
 	case <-x.lead:
 	case <-x.queue.signal:
 	case g := <-x.give:
 		g.done <- ErrNotLeader
 	case <-x.s.ctx.Done():
-	case <-time.After(50 * time.Millisecond): // the channel keeps the latest only: look by oneself too
+	case <-time.After(look):
 	}
 }
 

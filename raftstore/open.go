@@ -23,8 +23,8 @@ func Open(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, log: cfg.Logger.With("component", "raftstore"), failed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.feed.subs = map[*Sub]struct{}{}
-	s.state = newState(cfg.Dir, cfg.MmapSize, cfg.fault)
-	s.trans = newTransport(&s.cfg)
+	s.state = newState(s.ctx, cfg.Dir, cfg.MmapSize, cfg.fault)
+	s.trans = newTransport(s.ctx, &s.cfg)
 	s.votes = newConfirmer(s)
 	s.exec = newExecutor(s)
 	if err := s.open(); err != nil {

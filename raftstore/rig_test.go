@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -157,8 +159,11 @@ func (n *rigNode) config() Config {
 	c := DefaultConfig()
 	c.Dir, c.Server = n.dir, n.server
 	c.Timers = quick
-	c.MmapSize = 0 // everything is tested on a small memory map
+	c.MmapSize = 1 // everything is tested on a small memory map
 	c.Exec = toyExec
+	if os.Getenv("RAFTLOG") != "" {
+		c.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", n.server)
+	}
 	c.Dial = func(ctx context.Context, server string) (net.Conn, error) {
 		_, addr := n.rig.up(server)
 		if addr == "" {

@@ -108,7 +108,7 @@ func (s *state) snapshot(rate int64, bad func(error)) (*snapshot, error) {
 		s.release(g)
 		return nil, err
 	}
-	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.ctx, p.stop = context.WithCancel(s.ctx)
 	s.mu.Lock()
 	s.live[p] = struct{}{}
 	s.mu.Unlock()
@@ -174,6 +174,9 @@ func (p *snapshot) begin() bool {
 // the snapshot if it differs.
 func (p *snapshot) Persist(sink raft.SnapshotSink) error {
 	err := p.persist(sink)
+	if err != nil && p.ctx.Err() != nil {
+		err = errCancelled // bbolt does not wrap what its writer said
+	}
 	if err != nil {
 		return errors.Join(err, sink.Cancel())
 	}

@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ const (
 // reads it, and what its meta row says. Written by one goroutine (Raft's FSM),
 // read by any.
 type state struct {
+	ctx   context.Context // of the store: ends snapshots
 	dir   string
 	mmap  int
 	fault func(op string) error // test's way to break one named operation
@@ -47,11 +49,11 @@ type generation struct {
 	idle    chan struct{} // closed when retired and without readers
 }
 
-func newState(dir string, mmap int, fault func(string) error) *state {
+func newState(ctx context.Context, dir string, mmap int, fault func(string) error) *state {
 	if fault == nil {
 		fault = func(string) error { return nil }
 	}
-	return &state{dir: dir, mmap: mmap, fault: fault, live: map[*snapshot]struct{}{}}
+	return &state{ctx: ctx, dir: dir, mmap: mmap, fault: fault, live: map[*snapshot]struct{}{}}
 }
 
 func (s *state) path() string { return filepath.Join(s.dir, stateFile) }

@@ -109,8 +109,8 @@ func (s *Store) CommitIndex() uint64 { return s.state.now().Applied }
 // Hash is the hash of the local state, order-free; equal Seqs have equal hashes on all nodes.
 func (s *Store) Hash() [16]byte { return s.state.now().Sum.bytes() }
 
-// HashAt is Seq and hash of one moment.
-func (s *Store) HashAt() (seq uint64, hash [16]byte) {
+// SeqHash is Seq and hash of one moment.
+func (s *Store) SeqHash() (seq uint64, hash [16]byte) {
 	m := s.state.now()
 	return m.Seq, m.Sum.bytes()
 }
@@ -145,7 +145,7 @@ func (s *Store) Leader() (server string, term uint64) {
 // LeaderTerm is the term this node leads in; ok only while its executor is ready in that term.
 func (s *Store) LeaderTerm() (term uint64, ok bool) {
 	t := s.exec.term.Load()
-	return t, t != 0
+	return t, t != 0 && s.exec.leads(s.raft.Load(), t)
 }
 
 // LeaderChanged has one slot and is filled when LeaderTerm changes. There is one such channel: one reader.

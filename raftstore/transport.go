@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,6 +24,10 @@ type stream struct {
 	net.Listener
 	server string
 	dial   func(ctx context.Context, server string) (net.Conn, error)
+	ctx    context.Context // of the store
+
+	mu    sync.Mutex
+	slots map[string]chan struct{} // of each server: who has it dials
 }
 
 type serverAddr string
@@ -33,14 +38,43 @@ func (a serverAddr) String() string  { return string(a) }
 // Addr is this node's Raft address, its node id.
 func (s *stream) Addr() net.Addr { return serverAddr(nodeOf(s.server)) }
 
-// Dial implements raft.StreamLayer; what it gets for an address is a server id (see ServerAddr).
+// Dial implements raft.StreamLayer; what it gets for an address is a server id
+// (see ServerAddr). It waits for the link instead of failing fast: Raft backs
+// off appends to a peer that fails up to 10 s, and would find it back only
+// after that. One dials, the others wait for their turn.
 func (s *stream) Dial(server raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	if s.dial == nil {
 		return nil, errors.New("this store has no way to dial")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
-	return s.dial(ctx, string(server))
+	slot := s.slot(string(server))
+	select {
+	case slot <- struct{}{}:
+		defer func() { <-slot }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
+		c, err := s.dial(ctx, string(server))
+		if err == nil {
+			return c, nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (s *stream) slot(server string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slots[server] == nil {
+		s.slots[server] = make(chan struct{}, 1)
+	}
+	return s.slots[server]
 }
 
 // ServerAddr implements raft.ServerAddressProvider.
@@ -48,11 +82,11 @@ func (s *stream) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	return raft.ServerAddress(id), nil
 }
 
-func newTransport(c *Config) raft.Transport {
+func newTransport(ctx context.Context, c *Config) raft.Transport {
 	if c.transport != nil {
 		return c.transport
 	}
-	s := &stream{Listener: c.Listener, server: c.Server, dial: c.Dial}
+	s := &stream{Listener: c.Listener, server: c.Server, dial: c.Dial, ctx: ctx, slots: map[string]chan struct{}{}}
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, ServerAddressProvider: s, MaxPool: transportPool, Timeout: transportTimeout,
 		Logger: adaptLogger(c.Logger),
