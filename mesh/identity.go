@@ -73,6 +73,9 @@ const keyFile = "node.key"
 // machineHeader binds a key file to the machine it was made on (invariant 15).
 const machineHeader = "Machine"
 
+// PublicKey is the key whose hash is the id.
+func (id *Identity) PublicKey() ed25519.PublicKey { return id.key.Public().(ed25519.PublicKey) }
+
 // LoadOrCreateIdentity reads dir/node.key or makes it (0600, written to a
 // temporary file, synced and renamed). It refuses a key that others can read,
 // that belongs to another user, that is no plain file, that is damaged, or that

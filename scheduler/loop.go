@@ -443,3 +443,14 @@ func (l *Loop) count(n int) {
 	l.examined += uint64(n)
 	l.mu.Unlock()
 }
+
+// Wants are the changes a loop must hear of.
+func Wants(t board.Table, key string) bool {
+	switch t {
+	case board.TCard, board.THeld, board.TLink, board.TNode, board.TBoard, board.TWorkflow, board.TDue:
+		return true
+	case board.TFleet:
+		return key == board.FleetKey
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"muster/board/lease"
+)
+
+// Config is all that one node is told from outside.
+type Config struct {
+	Data      string // data folder
+	Name      string // "" is the host's name
+	Listen    string // ip:port of the mesh; "" keeps the port of the last start, or takes a free one on loopback
+	Advertise string // ip:port told to others; "" finds it out
+	Token     string // join string; "" for a first or known node
+	Labels    map[string]string
+	Slots     int64 // 0: from the machine's memory
+	Replica   bool
+	Timers    string // lan or wan
+	Binary    string // the muster executable that keepers run
+	Version   string
+	Logger    *slog.Logger
+	Progress  func(string) // what a person who waits for the start reads
+	LogKind   string       // log store: "" is the default one
+	SmallMmap bool         // tests: a state file that grows under readers
+
+	Lease lease.Config // times of the contact; zero is the default
+}
+
+// Validate fills what has a default and refuses what cannot be.
+func (c *Config) Validate() error {
+	if c.Data == "" {
+		return fmt.Errorf("a node needs a data folder (--data DIR)")
+	}
+	if c.Name == "" {
+		h, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("this machine's name: %w (give one with --name)", err)
+		}
+		c.Name, _, _ = strings.Cut(h, ".")
+	}
+	for what, addr := range map[string]string{"--listen": c.Listen, "--advertise": c.Advertise} {
+		if addr == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return fmt.Errorf("%s %q is not IP:PORT", what, addr)
+		}
+	}
+	if c.Timers == "" {
+		c.Timers = "lan"
+	}
+	if c.Timers != "lan" && c.Timers != "wan" {
+		return fmt.Errorf("--timers %q: use lan or wan", c.Timers)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	if c.Lease == (lease.Config{}) {
+		c.Lease = lease.DefaultConfig()
+	}
+	return nil
+}
+
+const (
+	callTimeout = 5 * time.Second  // one question to a peer
+	hopTimeout  = 20 * time.Second // one forwarded request
+)

@@ -1,0 +1,117 @@
+package node
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"muster/board"
+	"muster/board/lease"
+	"muster/mesh"
+)
+
+// contactMsg is what a node tells the leader with each contact (architecture.md §5).
+type contactMsg struct {
+	Reading board.Reading `json:"reading"`
+	Applied uint64        `json:"applied"`
+	Seq     uint64        `json:"seq"`
+	Hash    string        `json:"hash"`
+	Addrs   []string      `json:"addrs"`
+	Wall    int64         `json:"wall"`
+}
+
+// contactAns is the leader's answer, given only after the voters have confirmed its term.
+type contactAns struct {
+	Term   uint64 `json:"term"`
+	Commit uint64 `json:"commit"`
+	Seq    uint64 `json:"seq"`
+	Time   int64  `json:"time"`
+}
+
+// contacts keeps this node's contact with the leader: a request every few
+// seconds, at once after a start, a wake, a change of leader or of address.
+func (n *Node) contacts(ctx context.Context) error {
+	for {
+		changed := n.leaderChanged()
+		ok := n.contactOnce(ctx)
+		n.mu.Lock()
+		every := n.cfg.Lease.Interval(n.shortest)
+		n.mu.Unlock()
+		if !ok {
+			every = min(every, 500*time.Millisecond)
+		}
+		t := time.NewTimer(every)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-n.contactNow:
+		case <-changed:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// pokeContact asks for a contact now.
+func (n *Node) pokeContact() {
+	select {
+	case n.contactNow <- struct{}{}:
+	default:
+	}
+}
+
+func (n *Node) contactOnce(ctx context.Context) bool {
+	peer := n.leaderNode()
+	if peer == "" {
+		return false
+	}
+	index, seq := n.store.Applied()
+	h := n.store.Hash()
+	msg := contactMsg{Reading: n.reading(), Applied: index, Seq: seq, Hash: hex.EncodeToString(h[:]), Addrs: n.mesh.Advertised(), Wall: time.Now().UnixMilli()}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	n.mu.Lock()
+	tok := n.clock.Sent(bootNow())
+	n.mu.Unlock()
+	var ans contactAns
+	if peer == string(n.ident.ID) {
+		a, err := n.lease.contact(ctx, peer, msg)
+		if err != nil {
+			return false
+		}
+		ans = a
+	} else if err := n.call(ctx, peer, "contact", msg, &ans); err != nil {
+		n.log.Debug("contact failed", "leader", peer, "err", err)
+		return false
+	}
+	n.mu.Lock()
+	n.clock = n.clock.Answered(tok, ans.Term, ans.Commit, bootNow())
+	n.heardTime = ans.Time
+	n.mu.Unlock()
+	n.launch.Contact()
+	return true
+}
+
+// call asks a peer with JSON both ways.
+func (n *Node) call(ctx context.Context, peer, method string, in, out any) error {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ans, err := n.mesh.Call(ctx, mesh.NodeID(peer), method, b)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(ans, out)
+}
+
+// Clock is the node's lease clock as it stands (what the launcher decides by).
+func (n *Node) Clock() lease.Clock {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.clock
+}
+
+func bootNow() lease.Instant { return lease.Instant(mesh.BootClock()) }

@@ -1,0 +1,187 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"muster/board"
+	"muster/mesh"
+	"muster/raftstore"
+	"muster/scheduler"
+)
+
+// checkNotLeader is the check of an answer that only says: not here, and
+// certainly not executed.
+const checkNotLeader = raftstore.CheckNotLeader
+
+// Do has a request executed by the leader, here or in one hop, and answers once.
+// It goes on, under the same id, until ctx ends: every copy after one without an
+// answer is marked as a retry, and only the last copy's answer counts. When ctx
+// ends after a copy went out that nobody answered, the outcome is unknown.
+func (n *Node) Do(ctx context.Context, req board.Request) board.Result {
+	open := false // a copy is out whose outcome nobody told
+	for {
+		changed := n.leaderChanged()
+		res, sent := n.once(ctx, &req)
+		if sent == outcomeKnown && (!open || res.Err == nil || res.Err.Check != raftstore.CheckBusy) { // busy speaks for its own copy only
+			n.tell(res.Seq)
+			return res
+		}
+		if sent == outcomeOpen {
+			open, req.Retry = true, true
+		}
+		if n.wait(ctx, changed) != nil {
+			break
+		}
+	}
+	if open {
+		return board.Result{Err: board.Errorf(board.UnknownOutcome, "no answer in time: it may or may not have been done").
+			WithHint("ask again with: --request-id %s", req.ID)}
+	}
+	return board.Result{Err: n.noLeader()}
+}
+
+// noLeader says why nothing can be written now (M-34).
+func (n *Node) noLeader() *board.Error {
+	return board.Errorf(board.Unavailable, "no leader is reachable: nothing can start, move or get a verdict; running sessions go on under their lease").
+		WithCheck("no_leader").WithHint("see: muster status")
+}
+
+type outcome int
+
+const (
+	outcomeNone  outcome = iota // certainly not executed: try again
+	outcomeOpen                 // it may have been
+	outcomeKnown                // this is the answer
+)
+
+// once sends one copy of a request to who leads now.
+func (n *Node) once(ctx context.Context, req *board.Request) (board.Result, outcome) {
+	if n.leads() {
+		return classify(n.lead(ctx, *req))
+	}
+	peer := n.leaderNode()
+	if peer == "" || peer == string(n.ident.ID) {
+		return board.Result{}, outcomeNone
+	}
+	body, err := json.Marshal(req)
+	if err != nil {
+		return board.Result{Err: board.Errorf(board.Internal, "request: %v", err)}, outcomeKnown
+	}
+	hop, cancel := context.WithTimeout(ctx, hopTimeout)
+	defer cancel()
+	ans, err := n.mesh.Call(hop, mesh.NodeID(peer), "do", body)
+	var remote *mesh.RemoteError
+	switch {
+	case err == nil:
+		var res board.Result
+		if json.Unmarshal(ans, &res) != nil {
+			return res, outcomeOpen
+		}
+		return classify(res)
+	case mesh.Ambiguous(err):
+		return board.Result{}, outcomeOpen
+	case errors.As(err, &remote) && !errors.Is(err, mesh.ErrNotSent):
+		return board.Result{}, outcomeOpen
+	}
+	return board.Result{}, outcomeNone
+}
+
+// classify reads what an answer says of its own copy.
+func classify(res board.Result) (board.Result, outcome) {
+	switch {
+	case res.Err == nil:
+		return res, outcomeKnown
+	case res.Err.Check == checkNotLeader:
+		return res, outcomeNone
+	case res.Err.Code == board.UnknownOutcome && res.Err.Check != board.CheckBelow:
+		return res, outcomeOpen
+	}
+	return res, outcomeKnown
+}
+
+// wait lets a retry wait for a new leader, or a little while: after a leader
+// change it goes on at once.
+func (n *Node) wait(ctx context.Context, changed <-chan struct{}) error {
+	t := time.NewTimer(100 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-changed:
+	case <-t.C:
+	case <-n.ctx.Done():
+		return n.ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// lead executes a request as the leader. What only the leader may say of a
+// request is put right here, for requests of its own doors and of peers alike.
+func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
+	if req.Verb == board.VStart && req.Actor.Kind != board.ActorPlatform {
+		req.Place = ""
+		var err *board.Error
+		_ = n.store.View(func(v board.View) error {
+			err = scheduler.Prepare(v, n.flows, n.lease.State, n.store.BoardTime(), &req)
+			return nil
+		})
+		if err != nil {
+			return board.Result{Err: err}
+		}
+	}
+	return n.store.Do(ctx, &req)
+}
+
+// fromPeer takes a request that a peer forwards: it is never passed on again,
+// and what it says of its sender is held against who the peer is.
+func (n *Node) fromPeer(ctx context.Context, peer mesh.NodeID, body []byte) ([]byte, error) {
+	var req board.Request
+	if err := json.Unmarshal(body, &req); err != nil {
+		return nil, &mesh.RemoteError{Code: string(board.Invalid), Text: err.Error()}
+	}
+	req.Place = ""
+	switch {
+	case req.Actor.Kind == board.ActorPlatform:
+		return json.Marshal(board.Result{Err: board.Errorf(board.Refused, "only the leader speaks for the fleet")})
+	case req.Verb == board.VNodeJoin:
+		var a board.NodeJoin
+		if json.Unmarshal(req.Args, &a) != nil || string(mesh.IDOfKey(a.Node.Key)) != a.Node.ID {
+			return json.Marshal(board.Result{Err: board.Errorf(board.Refused, "a joining node's id is the hash of its key")})
+		}
+		req.Actor.Node = a.Node.ID
+	default:
+		req.Actor.Node = string(peer)
+	}
+	if !n.leads() {
+		return json.Marshal(board.Result{Err: board.Errorf(board.Unavailable, "%s does not lead", n.cfg.Name).WithCheck(checkNotLeader)})
+	}
+	return json.Marshal(n.lead(ctx, req))
+}
+
+// MintID makes a request id: its Seq is the highest this node has applied or was told.
+func (n *Node) MintID() string {
+	var id string
+	_ = n.store.View(func(v board.View) error {
+		f := board.GetFleet(v)
+		if f == nil {
+			return nil
+		}
+		id = board.ReqID(f, max(v.Seq(), n.told.Load()), random(12))
+		return nil
+	})
+	return id
+}
+
+// tell remembers the highest Seq that this node has answered to anybody: its
+// reads wait for it (M-31).
+func (n *Node) tell(seq uint64) {
+	for {
+		old := n.told.Load()
+		if seq <= old || n.told.CompareAndSwap(old, seq) {
+			return
+		}
+	}
+}

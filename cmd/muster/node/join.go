@@ -1,0 +1,177 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"muster/board"
+	"muster/mesh"
+)
+
+// joinMsg is what a machine says at the door of a node of the fleet.
+type joinMsg struct {
+	Secret string       `json:"secret"`
+	Node   board.NodeUp `json:"node"`
+}
+
+// joinAns is what the new machine needs until the state has come to it.
+type joinAns struct {
+	Fleet      string   `json:"fleet"`
+	Generation uint64   `json:"generation"`
+	Gossip     []byte   `json:"gossip"`
+	Nodes      []peerID `json:"nodes"`
+}
+
+// join introduces this machine to the fleet of its token: it checks the key of
+// the node it reaches before it sends the secret (architecture.md §6).
+func (n *Node) join(ctx context.Context) error {
+	tok, err := ParseToken(n.cfg.Token)
+	if err != nil {
+		return err
+	}
+	if tok.Role != "node" {
+		return board.Errorf(board.Invalid, "this token is for the role %q, not for joining", tok.Role).WithHint("make one with: muster token create")
+	}
+	l, err := net.Listen("tcp", n.cfg.Listen) // the address must be known, and free, before anybody is told
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", n.cfg.Listen, err)
+	}
+	n.cfg.Listen = l.Addr().String()
+	l.Close()
+	n.mem.Replica = n.cfg.Replica
+	up := n.about()
+	up.Addrs = []string{orElse(n.cfg.Advertise, n.cfg.Listen)}
+	var failed []string
+	for _, p := range tok.Nodes {
+		for _, addr := range p.Addrs {
+			n.cfg.Progress(fmt.Sprintf("asking %s to let this machine in ...", addr))
+			ans, err := n.joinAt(ctx, p.ID, addr, joinMsg{Secret: tok.Secret, Node: up})
+			if err == nil {
+				n.mem.Fleet, n.mem.Name, n.mem.Generation, n.mem.Gossip, n.mem.Peers = ans.Fleet, n.cfg.Name, ans.Generation, ans.Gossip, ans.Nodes
+				return n.dir.save(n.mem)
+			}
+			var refused *board.Error
+			if errors.As(err, &refused) && refused.Code != board.Unavailable {
+				return refused
+			}
+			failed = append(failed, fmt.Sprintf("%s: %v", addr, err))
+		}
+	}
+	return board.Errorf(board.Unavailable, "no node of the fleet could be reached: %s", strings.Join(failed, "; ")).
+		WithHint("is the fleet up, and its address reachable from here? A fleet on other machines needs: muster up --listen IP:PORT")
+}
+
+func (n *Node) joinAt(ctx context.Context, id, addr string, msg joinMsg) (*joinAns, error) {
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	conn, err := mesh.DialDoor(ctx, n.ident, addr, func(got mesh.NodeID) error {
+		if string(got) != id {
+			return board.Errorf(board.Refused, "the node at %s shows another key than the token says: it may be an impostor; nothing was sent to it", addr)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
+	b, err := json.Marshal(msg)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://door/join", bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 4<<20))
+	if err != nil {
+		return nil, err
+	}
+	var env struct {
+		Data  *joinAns     `json:"data"`
+		Error *board.Error `json:"error"`
+	}
+	if err := json.Unmarshal(body, &env); err != nil {
+		return nil, fmt.Errorf("%s does not speak muster: %w", addr, err)
+	}
+	if env.Error != nil {
+		return nil, env.Error
+	}
+	if env.Data == nil {
+		return nil, fmt.Errorf("%s gave no answer", addr)
+	}
+	return env.Data, nil
+}
+
+// serveJoin is the door's only question without a role: the secret is checked
+// by the leader, against a hash in the state.
+func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
+	answer := func(data *joinAns, err *board.Error) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"v": 1, "data": data, "error": err})
+	}
+	peer, shown := r.Context().Value(peerKey{}).(mesh.NodeID)
+	var msg joinMsg
+	err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&msg)
+	if err != nil || !shown || msg.Node.ID != string(peer) || string(mesh.IDOfKey(msg.Node.Key)) != msg.Node.ID {
+		answer(nil, board.Errorf(board.Refused, "a machine joins by showing its own key"))
+		return
+	}
+	args, err := json.Marshal(board.NodeJoin{Node: msg.Node, Token: board.HashSecret(msg.Secret)})
+	if err != nil {
+		answer(nil, board.Errorf(board.Internal, "join: %v", err))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	res := n.Do(ctx, board.Request{ID: n.MintID(), Actor: board.Actor{Kind: board.ActorNode, Name: msg.Node.Name, Node: msg.Node.ID}, Verb: board.VNodeJoin, Args: args})
+	if res.Err != nil {
+		answer(nil, res.Err)
+		return
+	}
+	ans := &joinAns{Fleet: n.mem.Fleet}
+	if json.Unmarshal(res.Data, ans) != nil {
+		answer(nil, board.Errorf(board.Internal, "join: the answer cannot be read"))
+		return
+	}
+	ans.Nodes = n.nodeList()
+	if k := n.gossip.Load(); k != nil {
+		ans.Gossip = *k
+	}
+	answer(ans, nil)
+}
+
+// nodeList is where the nodes of the fleet are, this one first.
+func (n *Node) nodeList() []peerID {
+	list := []peerID{{ID: string(n.ident.ID), Addrs: n.addrs()}}
+	_ = n.store.View(func(v board.View) error {
+		board.EachNode(v, func(x *board.Node) bool {
+			if x.ID != string(n.ident.ID) {
+				list = append(list, peerID{ID: x.ID, Addrs: x.Addrs})
+			}
+			return true
+		})
+		return nil
+	})
+	return list
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

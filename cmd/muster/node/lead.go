@@ -1,0 +1,217 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"muster/board"
+	"muster/board/lease"
+	"muster/mesh"
+	"muster/scheduler"
+)
+
+// leading is what a node knows and does only while it leads: the contact table,
+// the readings of the nodes, the scheduler of the term.
+type leading struct {
+	n     *Node
+	mu    sync.Mutex
+	table *lease.Table
+	last  map[string]board.Reading // as told with each node's last contact
+	walls map[string]time.Duration // clock of a node against this one's
+	sched *scheduler.Loop
+}
+
+func newLeading(n *Node) *leading {
+	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, walls: map[string]time.Duration{}}
+}
+
+// run follows the terms: while this node leads and its executor is ready, the
+// term's scheduler and the membership loop run; with the term they end.
+func (l *leading) run(ctx context.Context) error {
+	for {
+		changed := l.n.leaderChanged()
+		term, ok := l.n.store.LeaderTerm()
+		if !ok {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-changed:
+				continue
+			}
+		}
+		l.term(ctx, term)
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// term leads one term until it ends.
+func (l *leading) term(ctx context.Context, term uint64) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.mu.Lock()
+	l.table.Begin(term, bootNow())
+	clear(l.last)
+	l.sched = scheduler.New(scheduler.Config{Store: l.n.store, Feed: feedSub{l.n.store.Subscribe(scheduler.Wants)}, Contacts: l,
+		Workflows: l.n.flows, Now: l.n.store.BoardTime, Logger: l.n.log.With("component", "scheduler")})
+	loop := l.sched
+	l.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { loop.Run(ctx) })
+	wg.Go(func() { l.members(ctx) })
+	l.n.pokeContact()
+	l.n.pushAll(term)
+	for {
+		changed := l.n.leaderChanged()
+		if now, ok := l.n.store.LeaderTerm(); !ok || now != term {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+			continue
+		}
+		break
+	}
+	cancel()
+	wg.Wait()
+	l.mu.Lock()
+	l.table.End()
+	l.sched = nil
+	l.mu.Unlock()
+}
+
+// contact answers one contact: only after the voters have confirmed, asked after
+// it came in, that this term still holds.
+func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (contactAns, error) {
+	l.mu.Lock()
+	ask := l.table.Asked(peer, bootNow())
+	was, known := l.last[peer]
+	l.last[peer] = msg.Reading
+	l.walls[peer] = time.Duration(msg.Wall-time.Now().UnixMilli()) * time.Millisecond
+	round := l.table.Round()
+	sched := l.sched
+	l.mu.Unlock()
+	if sched == nil {
+		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: "not leading"}
+	}
+	if !known || was.Estop != msg.Reading.Estop || was.Pressure != msg.Reading.Pressure || was.Slots != msg.Reading.Slots {
+		sched.Poke()
+	}
+	term, err := l.n.store.Confirm(ctx)
+	if err != nil {
+		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: err.Error()}
+	}
+	l.mu.Lock()
+	ok := l.table.Answer(ask, round, term, bootNow())
+	l.mu.Unlock()
+	if !ok {
+		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: "the term has changed"}
+	}
+	_, seq := l.n.store.Applied()
+	return contactAns{Term: term, Commit: l.n.store.CommitIndex(), Seq: seq, Time: l.n.store.BoardTime()}, nil
+}
+
+// State implements scheduler.Contacts: the verdict on a node and its last reading.
+func (l *leading) State(node string) board.Reading {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state(node)
+}
+
+func (l *leading) state(node string) board.Reading {
+	now := bootNow()
+	r := l.last[node]
+	r.State = l.table.State(node, now).String()
+	r.AgeMS = -1
+	if age, ok := l.table.Age(node, now); ok {
+		r.AgeMS = age.Milliseconds()
+	}
+	if r.Pressure == "" || r.State != board.NodeOnline {
+		r.Pressure = "unknown" // old or absent: no restriction (M-15)
+	}
+	return r
+}
+
+// GoneIn implements scheduler.Contacts: how long until a session with this lease
+// on this node may be counted gone; false when it never may.
+func (l *leading) GoneIn(node string, d time.Duration) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.table.GoneAt(node, d)
+	return at.Sub(bootNow()), ok
+}
+
+// Next implements scheduler.Contacts: when the state of one of the nodes may
+// change without any contact.
+func (l *leading) Next(nodes []string) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := bootNow()
+	at, ok := l.table.Next(nodes, now)
+	return at.Sub(now), ok
+}
+
+// loop is the scheduler of the term, nil when this node does not lead.
+func (l *leading) loop() *scheduler.Loop {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sched
+}
+
+// push sends new orders to their nodes right after the commit: the state stays
+// the source, the push is the shortcut (architecture.md §3). It never blocks.
+func (n *Node) push(term uint64, txns []board.Txn) {
+	for _, t := range txns {
+		for _, op := range t.Ops {
+			if op.Table != board.TOrder || op.Delete {
+				continue
+			}
+			if o := board.DecodeOrder(op.Val); o != nil && o.State == board.OrderPending {
+				n.pushOrder(term, o.Node, op.Val, o)
+			}
+		}
+	}
+}
+
+func (n *Node) pushOrder(term uint64, node string, raw []byte, o *board.Order) {
+	if node == string(n.ident.ID) {
+		n.launch.Push(term, *o)
+		return
+	}
+	b, err := json.Marshal(orderMsg{Term: term, Order: raw})
+	if err == nil {
+		n.mesh.Push(mesh.NodeID(node), "order", b)
+	}
+}
+
+type orderMsg struct {
+	Term  uint64 `json:"term"`
+	Order []byte `json:"order"`
+}
+
+// pushAll pushes what is still pending when a term begins: the leader before may
+// have died between the commit and its push.
+func (n *Node) pushAll(term uint64) {
+	type row struct {
+		o   board.Order
+		raw []byte
+	}
+	var rows []row
+	_ = n.store.View(func(v board.View) error {
+		v.Scan(board.TOrder, "", "", func(_ string, val []byte) bool {
+			if o := board.DecodeOrder(val); o != nil && o.State == board.OrderPending {
+				rows = append(rows, row{*o, slices.Clone(val)})
+			}
+			return true
+		})
+		return nil
+	})
+	for _, r := range rows {
+		n.pushOrder(term, r.o.Node, r.raw, &r.o)
+	}
+}

@@ -1,0 +1,224 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"muster/board"
+)
+
+// members makes Raft's configuration what the node list wants (architecture.md
+// §6): every node a replica at least, and voters by the simple rule 1 -> 3. It
+// wakes when the node list or a contact changes, never on a tick; what failed is
+// tried again after a while.
+func (l *leading) members(ctx context.Context) {
+	sub := l.n.store.Subscribe(func(t board.Table, _ string) bool { return t == board.TNode })
+	defer sub.Close()
+	for {
+		again, err := l.membersOnce(ctx)
+		if err != nil && ctx.Err() == nil {
+			l.n.log.Warn("membership step failed", "err", err)
+			again = 2 * time.Second
+		}
+		var later <-chan time.Time
+		if again > 0 {
+			later = time.After(again)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-sub.C:
+			sub.Take()
+		case <-later:
+		}
+	}
+}
+
+// step is one change of Raft's configuration, one at a time.
+type step struct {
+	what   string // add, remove, promote, demote, record
+	server string
+	node   string
+	role   string
+}
+
+func (l *leading) membersOnce(ctx context.Context) (again time.Duration, err error) {
+	for ctx.Err() == nil {
+		servers := map[string]bool{}
+		for _, s := range l.n.store.Servers() {
+			servers[s.ID] = s.Voter
+		}
+		var nodes []board.Node
+		young := false
+		err := l.n.store.View(func(v board.View) error {
+			board.EachNode(v, func(n *board.Node) bool { nodes = append(nodes, *n); return true })
+			if f := board.GetFleet(v); f != nil {
+				young = l.n.store.BoardTime()-f.Created < time.Hour.Milliseconds()
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		now := l.n.store.BoardTime()
+		s, wait := nextStep(membersIn{Servers: servers, Nodes: nodes, Self: string(l.n.ident.ID), Now: now, Young: young,
+			Online: func(id string) bool { return l.State(id).State == board.NodeOnline }})
+		if s == nil {
+			return wait, nil
+		}
+		if err := l.apply(ctx, s); err != nil {
+			return 0, err
+		}
+		l.n.log.Info("membership", "step", s.what, "server", s.server, "node", s.node, "role", s.role)
+	}
+	return 0, ctx.Err()
+}
+
+func (l *leading) apply(ctx context.Context, s *step) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	switch s.what {
+	case "add":
+		return l.n.store.AddNonvoter(ctx, s.server)
+	case "remove":
+		return l.n.store.RemoveServer(ctx, s.server)
+	case "promote":
+		return l.n.store.AddVoter(ctx, s.server)
+	case "demote":
+		return l.n.store.Demote(ctx, s.server)
+	}
+	b, err := json.Marshal(board.NodeRole{Node: s.node, Role: s.role})
+	if err != nil {
+		return err
+	}
+	if res := l.n.store.Do(ctx, &board.Request{Actor: board.Platform(), Verb: board.VNodeRole, Args: b}); res.Err != nil {
+		return res.Err
+	}
+	return nil
+}
+
+// membersIn is what the rule of voters looks at.
+type membersIn struct {
+	Servers map[string]bool // raft server id -> votes
+	Nodes   []board.Node
+	Self    string
+	Now     int64
+	Young   bool // a fleet younger than an hour
+	Online  func(id string) bool
+}
+
+// nextStep is the next change of Raft's configuration, or nil; wait says when
+// time alone may bring one. It is pure. Order: servers of lost stores go, new ones
+// come in as replicas, then voters: 1 goes to 3 when two eligible nodes have been
+// stable, one after the other at once; if the third fails the second is demoted.
+func nextStep(in membersIn) (*step, time.Duration) {
+	byNode := map[string]string{} // node -> its server now
+	for _, s := range sortedServers(in.Servers) {
+		id, store, _ := strings.Cut(s, "/")
+		i := slices.IndexFunc(in.Nodes, func(n board.Node) bool { return n.ID == id })
+		if i < 0 || in.Nodes[i].Store != store {
+			if id != in.Self {
+				return &step{what: "remove", server: s, node: id}, 0
+			}
+			continue
+		}
+		byNode[id] = s
+	}
+	for _, n := range in.Nodes {
+		if byNode[n.ID] == "" && n.Store != "" {
+			return &step{what: "add", server: n.ID + "/" + n.Store, node: n.ID}, 0
+		}
+	}
+	if s, wait := nextVoter(in, byNode); s != nil || wait > 0 {
+		return s, wait
+	}
+	for _, n := range in.Nodes {
+		role := board.RoleReplica
+		if in.Servers[byNode[n.ID]] {
+			role = board.RoleVoter
+		}
+		if byNode[n.ID] != "" && n.Role != role {
+			return &step{what: "record", node: n.ID, role: role}, 0
+		}
+	}
+	return nil, 0
+}
+
+// nextVoter is the simple voter rule. A person's word (promote, demote) overrides
+// the rule of batteries, never the count: 1, 3 or 5.
+func nextVoter(in membersIn, byNode map[string]string) (*step, time.Duration) {
+	var voters, ready []board.Node
+	var wait time.Duration
+	for _, n := range in.Nodes {
+		if in.Servers[byNode[n.ID]] {
+			voters = append(voters, n)
+			continue
+		}
+		if n.NoVote || n.Battery && !n.Vote || byNode[n.ID] == "" || !in.Online(n.ID) {
+			continue
+		}
+		if d := stableFor(n, in); d > 0 {
+			if wait == 0 || d < wait {
+				wait = d
+			}
+			continue
+		}
+		ready = append(ready, n)
+	}
+	for _, n := range voters {
+		if n.NoVote && len(voters) > 1 && n.ID != in.Self {
+			return &step{what: "demote", server: byNode[n.ID], node: n.ID}, 0
+		}
+	}
+	// people's words first, then who has been here longest
+	slices.SortStableFunc(ready, func(a, b board.Node) int {
+		switch {
+		case a.Vote != b.Vote && a.Vote:
+			return -1
+		case a.Vote != b.Vote:
+			return 1
+		}
+		return int(a.Joined - b.Joined)
+	})
+	switch {
+	case len(voters) == 1 && len(ready) >= 2, len(voters) == 2 && len(ready) >= 1:
+		return &step{what: "promote", server: byNode[ready[0].ID], node: ready[0].ID}, 0
+	case len(voters) == 2: // a pair loses its state with either: back to one until a third is there
+		for _, n := range voters {
+			if n.ID != in.Self {
+				return &step{what: "demote", server: byNode[n.ID], node: n.ID}, 0
+			}
+		}
+	case len(voters) >= 3 && len(voters) < 5 && len(ready) >= 2 && ready[0].Vote && ready[1].Vote, len(voters) == 4 && len(ready) >= 1:
+		return &step{what: "promote", server: byNode[ready[0].ID], node: ready[0].ID}, 0
+	}
+	if len(voters) >= 3 {
+		wait = 0
+	}
+	return nil, wait
+}
+
+// stableFor is how long a node must still be up before it may vote by the rule; a
+// person's word needs no wait.
+func stableFor(n board.Node, in membersIn) time.Duration {
+	need := 5 * time.Minute
+	if in.Young {
+		need = 10 * time.Second
+	}
+	if n.Vote {
+		return 0
+	}
+	return max(0, need-time.Duration(in.Now-n.Started)*time.Millisecond)
+}
+
+func sortedServers(m map[string]bool) []string {
+	s := make([]string, 0, len(m))
+	for k := range m {
+		s = append(s, k)
+	}
+	slices.Sort(s)
+	return s
+}

@@ -1,0 +1,241 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"muster/board"
+	"muster/board/lease"
+	"muster/launcher"
+	"muster/mesh"
+	"muster/raftstore"
+	"muster/raftstore/logstore"
+)
+
+// bootTimeout is how long a start waits for a leader before it goes on without:
+// a node that is alone keeps its sessions, shows its state, and says why nothing moves.
+const bootTimeout = 30 * time.Second
+
+func (n *Node) server() string { return string(n.ident.ID) + "/" + n.mem.Store }
+
+func (n *Node) storeConfig() raftstore.Config {
+	c := raftstore.DefaultConfig()
+	c.Dir, c.Server, c.Logger = n.dir.path("raft"), n.server(), n.log.With("component", "raftstore")
+	c.Listener = n.mesh.RaftListener()
+	c.Dial = func(ctx context.Context, server string) (net.Conn, error) {
+		return n.mesh.Dial(ctx, mesh.NodeID(nodeOf(server)), mesh.ALPNRaft)
+	}
+	if n.cfg.Timers == "wan" {
+		c.Timers = raftstore.WAN()
+	}
+	if n.cfg.LogKind != "" {
+		c.LogKind = logstore.Kind(n.cfg.LogKind)
+	}
+	c.Exec = board.Exec
+	c.Nodes, c.Workflows = n.lease.State, board.NewWorkflows()
+	c.BootClock = mesh.BootClock
+	c.AskTerm = func(ctx context.Context, server string) (uint64, error) {
+		var t uint64
+		err := n.call(ctx, nodeOf(server), "term", nil, &t)
+		return t, err
+	}
+	c.AskClock = func(ctx context.Context, server string) (time.Time, error) {
+		var ms int64
+		err := n.call(ctx, nodeOf(server), "clock", nil, &ms)
+		return time.UnixMilli(ms), err
+	}
+	c.OnCommit = n.push
+	return c
+}
+
+func (n *Node) openLauncher() error {
+	l, err := launcher.New(launcher.Config{
+		Dir: n.cfg.Data, Binary: n.cfg.Binary, Node: string(n.ident.ID), Name: n.cfg.Name,
+		View:  n.store.View,
+		Index: func() uint64 { i, _ := n.store.Applied(); return i },
+		Send:  func(ctx context.Context, r *board.Request) board.Result { return n.report(ctx, *r) },
+		Clock: func() lease.Clock { return n.Clock() },
+		Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log.With("component", "launcher"),
+	})
+	if err != nil {
+		return err
+	}
+	n.launch = l
+	return l.Open(n.ctx)
+}
+
+// report carries an item of this node's outbox.
+func (n *Node) report(ctx context.Context, req board.Request) board.Result {
+	if req.Actor.Kind == "" {
+		req.Actor = board.Actor{Kind: board.ActorNode, Name: n.cfg.Name}
+	}
+	req.Actor.Node = string(n.ident.ID)
+	return n.Do(ctx, req)
+}
+
+// about is what this node says of itself at each start.
+func (n *Node) about() board.NodeUp {
+	return board.NodeUp{ID: string(n.ident.ID), Name: n.cfg.Name, Key: n.ident.PublicKey(), Addrs: n.addrs(), Store: n.mem.Store,
+		Generation: n.mem.Generation, Labels: maps.Clone(n.cfg.Labels), Tools: tools(), Harnesses: harnesses(), Slots: n.slots(),
+		Battery: hasBattery(), Replica: n.mem.Replica, OS: runtime.GOOS, Arch: runtime.GOARCH, Version: n.cfg.Version,
+		Journal: n.journal(), MemoryMB: memoryMB(), Start: n.mem.Start}
+}
+
+func (n *Node) journal() string {
+	if n.launch == nil {
+		return ""
+	}
+	return n.launch.JournalID()
+}
+
+func (n *Node) addrs() []string {
+	if n.mesh == nil {
+		return nil
+	}
+	return n.mesh.Advertised()
+}
+
+// tools are the programs that placement may ask for, as far as this machine has them.
+func tools() (found []string) {
+	for _, t := range []string{"git", "go", "node", "npm", "python3", "docker", "make", "gcc", "cargo", "java", "tmux"} {
+		if _, err := exec.LookPath(t); err == nil {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+func harnesses() []string {
+	found := []string{"command"}
+	for name, bin := range map[string]string{"claude-code": "claude", "codex": "codex", "opencode": "opencode", "gemini": "gemini", "hermes": "hermes"} {
+		if _, err := exec.LookPath(bin); err == nil {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// slots is what was asked for, else 2 to 8 by the machine's memory, 512 MB each.
+func (n *Node) slots() int64 {
+	if n.cfg.Slots > 0 {
+		return n.cfg.Slots
+	}
+	return min(8, max(2, memoryMB()/512))
+}
+
+// appear makes this start known: the first of a fleet writes it, every other
+// raises its generation. Without a leader the node goes on and does it later.
+func (n *Node) appear(ctx context.Context, first bool) error {
+	if n.mem.Start == "" {
+		n.mem.Start = random(9)
+		if err := n.dir.save(n.mem); err != nil {
+			return err
+		}
+	}
+	if first {
+		return n.initFleet(ctx)
+	}
+	n.hello()
+	n.cfg.Progress("waiting for the fleet's leader ...")
+	wait, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	if err := n.up(wait); err != nil {
+		if board.CodeOf(err) != board.Unavailable && board.CodeOf(err) != board.UnknownOutcome {
+			return err
+		}
+		n.cfg.Progress("no leader yet: this node keeps its sessions and goes on trying")
+		n.g.Go(func() error {
+			for {
+				err := n.up(n.ctx)
+				if err == nil || n.ctx.Err() != nil {
+					return nil
+				}
+				if c := board.CodeOf(err); c != board.Unavailable && c != board.UnknownOutcome {
+					return err
+				}
+			}
+		})
+	}
+	return nil
+}
+
+// up commits this start (invariant 15). The id of the start makes a lost answer harmless.
+func (n *Node) up(ctx context.Context) error {
+	b, err := json.Marshal(n.about())
+	if err != nil {
+		return err
+	}
+	res := n.report(ctx, board.Request{Verb: board.VNodeUp, Args: b})
+	if res.Err != nil {
+		return res.Err
+	}
+	var ans struct {
+		Generation uint64 `json:"generation"`
+	}
+	if err := json.Unmarshal(res.Data, &ans); err != nil {
+		return fmt.Errorf("answer to this start: %w", err)
+	}
+	n.mu.Lock()
+	n.mem.Generation, n.mem.Start = ans.Generation, ""
+	n.mu.Unlock()
+	return n.dir.save(n.mem)
+}
+
+// initFleet writes the first transaction of a fleet.
+func (n *Node) initFleet(ctx context.Context) error {
+	n.cfg.Progress("making a fleet of one ...")
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	b, err := json.Marshal(board.FleetInit{ID: n.mem.Fleet, Name: n.cfg.Name, EraTag: random(6), Gossip: key, Node: n.about()})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	res := n.Do(ctx, board.Request{Actor: board.Platform(), Verb: board.VFleetInit, Args: b})
+	if res.Err != nil && res.Err.Code != board.Conflict {
+		return res.Err
+	}
+	n.mu.Lock()
+	n.mem.Generation, n.mem.Start = 1, ""
+	n.mu.Unlock()
+	return n.dir.save(n.mem)
+}
+
+// hello tells the known peers where this node is, and learns who leads. One that
+// answers is enough; all are told.
+func (n *Node) hello() {
+	msg := helloMsg{Addrs: n.addrs()}
+	for _, p := range n.mesh.Peers() {
+		go func() {
+			ctx, cancel := context.WithTimeout(n.ctx, callTimeout)
+			defer cancel()
+			var ans helloAns
+			if n.call(ctx, string(p), "hello", msg, &ans) != nil {
+				return
+			}
+			for _, x := range ans.Nodes {
+				if x.ID != string(n.ident.ID) && n.trust.has(mesh.NodeID(x.ID)) {
+					n.mesh.SetPeer(mesh.NodeID(x.ID), x.Addrs...)
+				}
+			}
+			n.pokeContact()
+		}()
+	}
+}
+
+type helloMsg struct {
+	Addrs []string `json:"addrs"`
+}
+
+type helloAns struct {
+	Leader string   `json:"leader"`
+	Nodes  []peerID `json:"nodes"`
+}
