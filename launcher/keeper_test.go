@@ -14,6 +14,7 @@ import (
 // SUP-10, M-08: the record says the code of the session's own process, or the
 // signal and no code.
 func TestExitRecordSaysCodeOrSignal(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	for _, c := range []struct {
 		name, script string
@@ -62,6 +63,7 @@ func TestBrokenExitRecordHasNoCode(t *testing.T) {
 
 // Invariant 2: one keeper per run, and a folder is used once.
 func TestOneKeeperPerRun(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	count := filepath.Join(t.TempDir(), "starts")
 	dir, _ := testSpec(t, sh(`echo x >> "$1"; while :; do sleep 1; done`, count), nil)
@@ -91,6 +93,7 @@ func TestOneKeeperPerRun(t *testing.T) {
 
 // Invariant 3, M-12, M-16: the keeper's last look before exec.
 func TestKeeperRefusesLastThingBeforeExec(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	for _, c := range []struct {
 		name    string
@@ -117,6 +120,7 @@ func TestKeeperRefusesLastThingBeforeExec(t *testing.T) {
 
 // What exec would say inside the session is said before there is one (spawn_failed).
 func TestProgramThatCannotStartIsSaidSo(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	script := filepath.Join(t.TempDir(), "script")
 	must(t, os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755))
@@ -147,6 +151,7 @@ func TestProgramThatCannotStartIsSaidSo(t *testing.T) {
 
 // Architecture §5: TERM at deadline - kill, KILL of what ignores it at the deadline.
 func TestLeaseEndsTheSession(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	dir, _ := testSpec(t, sh(`trap 'echo term' TERM; echo up; while :; do sleep 0.05; done`), func(s *Spec) {
 		s.Kill = 300 * time.Millisecond
@@ -168,6 +173,7 @@ func TestLeaseEndsTheSession(t *testing.T) {
 
 // A contact moves the deadline forward, and an old one does not move it back.
 func TestExtendMovesTheDeadlineForwardOnly(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	dir, _ := testSpec(t, sh(`while :; do sleep 0.05; done`), func(s *Spec) {
 		s.Kill = 50 * time.Millisecond
@@ -188,6 +194,7 @@ func TestExtendMovesTheDeadlineForwardOnly(t *testing.T) {
 // Invariant 18: stop takes the whole tree, also a child of a session of its own
 // that has cleared its environment and ignores TERM.
 func TestStopTakesTheWholeTree(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"stay", "leave"} {
 		t.Run(how, func(t *testing.T) {
 			k := testKeepers(t)
@@ -214,6 +221,7 @@ func TestStopTakesTheWholeTree(t *testing.T) {
 
 // A stopped process takes no TERM: it is continued, and killed if need be.
 func TestStopEndsAStoppedSession(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	dir, _ := testSpec(t, sh(`trap 'echo bye; exit 3' TERM; echo up; kill -STOP $$; while :; do sleep 0.05; done`), nil)
 	s := start(t, k, dir)
@@ -227,6 +235,7 @@ func TestStopEndsAStoppedSession(t *testing.T) {
 // Architecture §4: a keeper killed with -9 takes the session's process with it,
 // and the node ends the rest of the tree.
 func TestKilledKeeperLeavesNothing(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	dir, _ := testSpec(t, []string{testBinary(t), "program", "daemon", "marked", file}, nil)
@@ -290,6 +299,7 @@ func TestTheRecordIsThereBeforeTheProgram(t *testing.T) {
 
 // A spare keeper serves a run, and ends with the node that made it.
 func TestSpareKeeper(t *testing.T) {
+	t.Parallel()
 	k := testKeepers(t)
 	k.Warm()
 	spare := k.spare.cmd.Process.Pid

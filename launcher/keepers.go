@@ -191,7 +191,7 @@ func (k *Keepers) End(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	lock, err := takeLock(dir)
+	lock, err := waitLock(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -204,6 +204,22 @@ func (k *Keepers) End(ctx context.Context, dir string) error {
 		return fmt.Errorf("run %s: %w", spec.Run, err)
 	}
 	return closeRecord(dir, proc)
+}
+
+// waitLock takes a folder's lock, also when its dead holder is a moment behind:
+// the kernel closes a dead process's connection before it lets go of its locks.
+func waitLock(ctx context.Context, dir string) (*os.File, error) {
+	for wait := time.Millisecond; ; wait *= 2 {
+		lock, err := takeLock(dir)
+		if !errors.Is(err, errHeld) || wait > time.Second {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
 }
 
 // closeRecord writes the end of a run whose keeper could not: no code, because

@@ -196,5 +196,3 @@ func logOf(t *testing.T, dir string) string {
 }
 
 func soon(d time.Duration) lease.Instant { return BootNow().Add(d) }
-
-func nodeProgram(args []string) int { return 2 }

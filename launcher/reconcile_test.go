@@ -16,6 +16,7 @@ import (
 
 // M-12, SUP-10: a claim becomes a session, and its end the workflow's verdict.
 func TestOrderBecomesSessionBecomesVerdict(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	for _, c := range []struct {
 		script, status, outcome string
@@ -44,6 +45,7 @@ func TestOrderBecomesSessionBecomesVerdict(t *testing.T) {
 
 // M-24, M-25, WSP-05, HLS-09: what a session finds, and what it does not.
 func TestSessionEnvironment(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, func(c *Config) {
 		c.Env = []string{"PATH=/usr/bin:/bin", "HOME=/somewhere", "MUSTER_TOKEN=of-the-node", "AWS_SECRET=of-the-user", "LC_ALL=C"}
 	})
@@ -78,6 +80,7 @@ func TestSessionEnvironment(t *testing.T) {
 
 // RUN-09, M-12: a program that is not there is the card's failure; ESTOP is not (M-16).
 func TestStartsThatDoNotHappen(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	r := n.gone(n.start("missing", "x"))
 	if c := n.card(r.Card); r.Gone != board.GoneVoid || c.Failures != 1 || !strings.Contains(r.Error, "not installed") {
@@ -95,6 +98,7 @@ func TestStartsThatDoNotHappen(t *testing.T) {
 
 // M-35, invariant 18: what is stopped from outside is gone when its tree is dead.
 func TestStopOrderEndsTheTree(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	run := n.start("agent", "sh -c 'echo $$ > "+pidFile+"; while :; do sleep 0.1; done' & wait")
@@ -110,6 +114,7 @@ func TestStopOrderEndsTheTree(t *testing.T) {
 
 // Invariant 3, M-12: a stop that comes before the start wins; nothing is executed.
 func TestVoidBeatsItsStart(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	n.set(func() { n.contact = time.Hour }) // it may not start yet
 	run := n.start("sh", ": > ran")
@@ -130,6 +135,7 @@ func TestVoidBeatsItsStart(t *testing.T) {
 
 // M-12: a push is enough to start; one of an older term, or of another node, is none.
 func TestPushStartsAheadOfTheState(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	other := newNode(t, nil)
 	push := func(term uint64, node string) string {
@@ -158,6 +164,7 @@ func TestPushStartsAheadOfTheState(t *testing.T) {
 
 // Architecture §3: a node without a fresh contact starts nothing.
 func TestNoStartWithoutFreshContact(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	n.set(func() { n.contact = 11 * time.Second })
 	run := n.start("sh", "exit 0")
@@ -176,6 +183,7 @@ func TestNoStartWithoutFreshContact(t *testing.T) {
 // Architecture §4: reports go in order, one on its way, each until it has an
 // outcome; a lost answer is asked again under the same number.
 func TestOutboxKeepsOrderThroughLossAndLeaderlessness(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	lost := map[uint64]bool{}
 	n.set(func() {
@@ -215,6 +223,7 @@ func TestOutboxKeepsOrderThroughLossAndLeaderlessness(t *testing.T) {
 
 // Invariant 22: a report that the leader refuses has its outcome; the next goes.
 func TestRefusedReportHoldsUpNothing(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	n.set(func() {
 		n.block = func(r *board.Request) bool { return strings.Contains(string(r.Args), `"launched"`) }
@@ -239,6 +248,7 @@ func TestRefusedReportHoldsUpNothing(t *testing.T) {
 // Architecture §5: the keeper's deadline follows the contacts, and an old
 // contact ends the session with the node alive.
 func TestDeadlineFollowsTheContact(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	run := n.start("agent", "while :; do sleep 0.1; done")
 	n.launched(run)
@@ -265,6 +275,7 @@ func TestDeadlineFollowsTheContact(t *testing.T) {
 
 // M-35: a session whose run ended by its own word is stopped after `leave`.
 func TestSessionThatDoesNotLeaveIsStopped(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	run := n.start("agent", "while :; do sleep 0.1; done")
 	n.launched(run)
@@ -287,6 +298,7 @@ func TestSessionThatDoesNotLeaveIsStopped(t *testing.T) {
 
 // Invariant 18: the death of a keeper is seen at once; no code is made up.
 func TestKeeperKilledIsACrashWithoutCode(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	run := n.start("agent", "while :; do sleep 0.1; done")
 	n.launched(run)
@@ -301,6 +313,7 @@ func TestKeeperKilledIsACrashWithoutCode(t *testing.T) {
 
 // The user's own socket refuses what a session started.
 func TestInKeeperTree(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	file := filepath.Join(t.TempDir(), "pid")
 	run := n.start("agent", "sh -c 'echo $$ > "+file+"; sleep 100' & wait")
@@ -312,6 +325,7 @@ func TestInKeeperTree(t *testing.T) {
 
 // A log is followed without polling, to its end.
 func TestLogIsFollowed(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, nil)
 	gate := filepath.Join(t.TempDir(), "gate")
 	must(t, syscall.Mkfifo(gate, 0o600))

@@ -40,6 +40,7 @@ type run struct {
 	why     string // what it waits for, for logs
 
 	word     *word
+	unheard  *word         // the last one's outcome came when nobody waited
 	turn     chan struct{} // one slot: the session's requests go one at a time
 	launched chan struct{} // closed when `launched` has its outcome
 }

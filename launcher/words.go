@@ -3,6 +3,7 @@ package launcher
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -111,6 +112,9 @@ func (n *run) finishWord(res board.Result, log *slog.Logger) {
 	if err := appendLine(n.dir, l, false); err != nil {
 		log.Warn("outcome of a word cannot be marked", "run", n.id, "err", err)
 	}
+	if w.st == lease.WordFiled {
+		n.unheard = w // whoever said it was not told
+	}
 	w.res, n.word = res, nil
 	close(w.done)
 }
@@ -216,10 +220,13 @@ func (r *Reconciler) sayWord(ctx context.Context, sp speaker, req *board.Request
 	// A word that was given up is on its way by the outbox: the same one said
 	// again has its outcome, another waits for it.
 	var before *word
-	r.ask(func() { before = sp.n.word })
+	r.ask(func() {
+		before, sp.n.unheard = cmp.Or(sp.n.word, sp.n.unheard), nil
+	})
 	if before != nil {
 		select {
 		case <-before.done:
+			r.ask(func() { sp.n.unheard = nil })
 			if before.req.Verb == req.Verb && bytes.Equal(before.req.Args, req.Args) {
 				return before.res
 			}
