@@ -26,6 +26,9 @@ func (l *lowering) next(args []ast.Node, pos int) *code {
 		return clock
 	}
 	l.reads = append(l.reads, Read{Name: "now", Offset: pos})
+	if len(args) == 1 {
+		l.reads = append(l.reads, Read{Name: "board.zone", Offset: pos})
+	}
 	if s, ok := clock.value.(string); ok && clock.constant {
 		if _, _, ok := clockTime(s); !ok {
 			return l.fail(clock.pos, "%s is no time of day: write it as \"02:00\"", named(s))

@@ -11,6 +11,7 @@ import (
 type Text struct {
 	source string
 	parts  []part
+	reads  []Read
 }
 
 type part struct {
@@ -52,7 +53,8 @@ func CompileText(source string) (*Text, error) {
 		if err != nil {
 			return nil, ErrorAt(source, at+err.Offset, err.Message)
 		}
-		t.parts = append(t.parts, part{expr: e, offset: at})
+		p := part{expr: e, offset: at}
+		t.parts, t.reads = append(t.parts, p), append(t.reads, p.reads()...)
 		if len(t.parts) > 2*maxNodes {
 			return nil, ErrorAt(source, start, fmt.Sprintf("the text has more than %d expressions", maxNodes))
 		}
@@ -138,16 +140,22 @@ func (t *Text) Outcomes() (texts []string, open bool) {
 // Names lists what the template's expressions read, sorted.
 func (t *Text) Names() []string { return namesOf(t.Reads()) }
 
-// Reads lists every name the template reads, with its place in the template.
+// Reads lists every name the template reads, with its place in the template; board.zone among them where a time is
+// written.
 func (t *Text) Reads() []Read {
 	if t == nil {
 		return nil
 	}
+	return t.reads
+}
+
+func (p part) reads() []Read {
 	var reads []Read
-	for _, p := range t.parts {
-		for _, r := range p.expr.Reads() {
-			reads = append(reads, Read{Name: r.Name, Offset: p.offset + r.Offset})
-		}
+	for _, r := range p.expr.Reads() {
+		reads = append(reads, Read{Name: r.Name, Offset: p.offset + r.Offset})
+	}
+	if p.expr.Kind() == Time { // it is written in the board's zone
+		reads = append(reads, Read{Name: "board.zone", Offset: p.offset})
 	}
 	return reads
 }

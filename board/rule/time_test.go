@@ -69,3 +69,25 @@ func TestThresholds(t *testing.T) {
 		t.Errorf("an age changes by itself: %v", err)
 	}
 }
+
+// A scope may be filled by what is read: the zone that next and written times use by default is among it.
+func TestZoneIsRead(t *testing.T) {
+	for source, want := range map[string][]string{`next("02:00")`: {"board.zone", "now"}, `next("02:00", "UTC")`: {"now"}} {
+		e, err := Compile(source, Time)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Names(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s reads %v, want %v", source, got, want)
+		}
+	}
+	for source, want := range map[string][]string{`at {{ card.start_after }}`: {"board.zone", "card.start_after"}, `at {{ card.priority }}`: {"card.priority"}} {
+		text, err := CompileText(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text.Names(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s reads %v, want %v", source, got, want)
+		}
+	}
+}
