@@ -34,14 +34,14 @@ func (w *world) drain(s mState, absent int) (bad uint8, trace []act, why string)
 		})
 		if best.c == aTick || best.c == aEnd {
 			ticks++
-			if ticks == 2*mLease {
+			if ticks == 6 {
 				for r := range s.run { // the claim's own expiry (RUN-06)
 					calm.commit(&s, r, ActExpire)
 				}
 				calm.settle(&s)
 				continue
 			}
-			if ticks > 5*mLease {
+			if ticks > 15 {
 				break
 			}
 		}

@@ -1,5 +1,7 @@
 package lease
 
+import "time"
+
 // What the leader and the replicated state do in the model.
 
 // act is one step of the model; a and b are a run, node or session, as its text says.
@@ -107,7 +109,7 @@ func (w *world) claims(s *mState, nx int, emit emitFn) {
 				}
 			}
 			ru.kept = int8(x)
-			ru.lease = w.m.inherit(b2d(lease), b2d(s.run[from].lease), true) > 0
+			ru.lease = w.m.inherit(w.leaseOf(lease), w.leaseOf(s.run[from].lease), true) > 0
 			if _, eff := w.m.step(s.run[from].r, ActKept); eff.Has(EffectStale) {
 				t.run[from].r.Gone = GonePassed // a mutant keeps what it must not
 			} else {
@@ -173,7 +175,7 @@ func (w *world) judge(s *mState, r int, emit emitFn) {
 		return
 	}
 	if ru.lease && s.doom&(1<<r) == 0 {
-		if at, ok := w.m.goneAt(w.leader(s), s.row(int(ru.node)), mLease, mCfg); ok && at <= 0 {
+		if at, ok := w.m.goneAt(w.leader(s), s.row(int(ru.node)), time.Duration(w.sc.leaseTicks()), w.sc.cfg()); ok && at <= 0 {
 			t := *s
 			t.doom |= 1 << r
 			emit(aDoom, r, 0, t)
@@ -242,7 +244,7 @@ func (w *world) mail(s *mState, n int, emit emitFn) {
 func (w *world) deposed(s *mState, n int, emit emitFn) {
 	old := beginTerm(uint64(s.term-1), 0)
 	before := old.round()
-	_, r, a := old.asked(row{}, 0, mCfg)
+	_, r, a := old.asked(row{}, 0, w.sc.cfg())
 	old.asks++
 	_, ok := w.m.answer(old, r, a, before, old.n, 0)
 	if !ok {

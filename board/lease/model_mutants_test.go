@@ -74,6 +74,12 @@ var timeMutants = []mutant{
 			return t.answer(r, a, round, confirmed, at)
 		}
 	}, leased(mBud{})},
+	{"gone within a fresh contact", "a lease so short that it is over while the contact is fresh", []uint8{bTwoLive, bEarly}, func(m *machine) {
+		m.goneAt = func(t term, r row, lease time.Duration, cfg Config) (Instant, bool) {
+			cfg.Fresh = 0
+			return t.goneAt(r, lease, cfg)
+		}
+	}, scenario{runs: 2, nodes: 2, asym: true, lease: true, hasty: true}},
 	{"late keeper", "the keeper does not look at its start deadline", []uint8{bTwoLive, bEarly}, func(m *machine) {
 		m.mayExec = func(c LastCheck) (bool, string) { c.By = mNever; return KeeperMayExec(c) }
 	}, leased(mBud{})},

@@ -4,9 +4,10 @@ import "time"
 
 // What nodes, keepers, sessions, faults and time do in the model.
 
-func b2d(b bool) time.Duration {
-	if b {
-		return mLease
+// leaseOf is the lease of a run that has one, or none.
+func (w *world) leaseOf(has bool) time.Duration {
+	if has {
+		return time.Duration(w.sc.leaseTicks())
 	}
 	return 0
 }
@@ -233,12 +234,12 @@ func (w *world) contact(s *mState, n int, emit emitFn) {
 	if nd.ans > 0 {
 		t := *s
 		m := &t.n[n]
-		c := w.m.answered(nd.clock(), Token{Instant(-int(nd.ans - 1))}, uint64(nd.ansTerm), uint64(nd.ansIdx), 0)
+		c := w.m.answered(w.clock(nd), Token{Instant(-int(nd.ans - 1))}, uint64(nd.ansTerm), uint64(nd.ansIdx), 0)
 		m.told, m.age, m.cterm, m.need = c.told, int8(-c.sent), uint8(c.term), uint8(c.need)
 		m.ans, m.ansTerm, m.ansIdx = 0, 0, 0
 		for x := range t.se {
 			e := &t.se[x]
-			if at, ok := c.Deadline(mLease); ok && int(t.run[x].node) == n && e.k == kLive && e.dead != mNever {
+			if at, ok := c.Deadline(w.leaseOf(true)); ok && int(t.run[x].node) == n && e.k == kLive && e.dead != mNever {
 				e.dead = int8(Extend(Instant(e.dead), at))
 			}
 		}
@@ -298,7 +299,7 @@ func (w *world) decide(s *mState, n, r int, push bool, emit emitFn) {
 		}
 	case DoSpawn:
 		t.se[r].fly++
-		t.se[r].by = int8(max(nd.clock().StartBy(b2d(s.run[r].lease)), -1))
+		t.se[r].by = int8(max(w.clock(nd).StartBy(w.leaseOf(s.run[r].lease)), -1))
 		nd.stage[r] = StageSpawned
 	case DoAdopt:
 		k := &t.se[s.run[r].kept]
@@ -356,7 +357,7 @@ func (w *world) session(s *mState, n, r int, emit emitFn) {
 // lease's kill takes effect within one.
 func (w *world) tick(s *mState, emit emitFn) {
 	t := *s
-	moved := false
+	old, moved := w.sc.old(), false
 	step := func(v *int8, limit int8) {
 		if *v < limit {
 			*v++
@@ -366,19 +367,19 @@ func (w *world) tick(s *mState, emit emitFn) {
 	for n := range w.sc.nodes {
 		nd := &t.n[n]
 		if nd.told {
-			step(&nd.age, mLease)
+			step(&nd.age, old)
 		}
 		if nd.req > 0 {
-			step(&nd.req, mLease+1)
+			step(&nd.req, old+1)
 		}
 		if nd.ans > 0 {
-			step(&nd.ans, mLease+1)
+			step(&nd.ans, old+1)
 		}
 		if t.told[n] {
-			step(&t.ans[n], mLease+1)
+			step(&t.ans[n], old)
 		}
 	}
-	step(&t.began, mLease+1)
+	step(&t.began, old)
 	for x := range t.se {
 		e := &t.se[x]
 		asleep := t.n[t.run[x].node].asleep

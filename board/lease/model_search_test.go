@@ -131,7 +131,7 @@ func (w *world) settle(s *mState) {
 		s.told[1], s.ans[1] = true, 0
 		for x := range s.se {
 			if s.run[x].ex && s.run[x].node == 1 && s.se[x].dead != mNever {
-				s.se[x].dead = mLease
+				s.se[x].dead = w.sc.leaseTicks()
 			}
 		}
 	}
@@ -143,9 +143,6 @@ func (w *world) settle(s *mState) {
 		nd := &s.n[n]
 		if nd.need <= nd.pos {
 			nd.need = 0
-		}
-		if !w.sc.lease && !w.sc.mix {
-			nd.age, nd.req, nd.ans = min(nd.age, mFresh), min(nd.req, mFresh+1), min(nd.ans, mFresh+1)
 		}
 	}
 	live, held := 0, 0

@@ -14,14 +14,34 @@ const (
 	mNodes = 2
 	mLog   = 10
 	mBox   = 8
-	mLease = 3
-	mFresh = 2
 	mNever = 100 // a deadline that never comes
 )
 
-// mCfg are the product's times in ticks: a fresh contact is under 2 ticks old, a
-// lease is 3 ticks, the margin is 1.
-var mCfg = Config{Contact: 1, Fresh: mFresh, Offline: mFresh, MarginMin: 1, MarginPer: 50}
+// cfg holds the product's times in ticks: a fresh contact is under 2 ticks old, a
+// lease is 3 ticks, the margin 1. Hasty: 3, 1 and 1.
+func (sc *scenario) cfg() Config {
+	c := Config{Contact: 1, Fresh: 2, MarginMin: 1, MarginPer: 50}
+	if sc.hasty {
+		c.Fresh = 3
+	}
+	return c
+}
+
+func (sc *scenario) leaseTicks() int8 {
+	if sc.hasty {
+		return 1
+	}
+	return 3
+}
+
+// old is the age in ticks from which older makes no difference to anybody.
+func (sc *scenario) old() int8 {
+	fresh := int8(sc.cfg().Fresh)
+	if !sc.lease && !sc.mix {
+		return fresh
+	}
+	return max(fresh, sc.leaseTicks()+1)
+}
 
 // What a keeper of a run's folder is doing.
 const (
@@ -215,6 +235,7 @@ type scenario struct {
 	keep     bool // next runs may keep the session
 	words    bool // sessions say terminal words
 	headless bool // a session is stopped after its own verdict
+	hasty    bool // lease and margin are shorter than a fresh contact
 	bud      mBud
 }
 
@@ -267,8 +288,8 @@ func (s *mState) epochOf(r int) Epoch {
 	return Epoch{1, 1 + uint64(r)}
 }
 
-func (n *mNode) clock() Clock {
-	return Clock{fresh: mFresh, told: n.told, sent: Instant(-int(n.age)), term: uint64(n.cterm), need: uint64(n.need)}
+func (w *world) clock(n *mNode) Clock {
+	return Clock{fresh: w.sc.cfg().Fresh, told: n.told, sent: Instant(-int(n.age)), term: uint64(n.cterm), need: uint64(n.need)}
 }
 
 // leader is the term of the current leader, as its table has it.
@@ -301,7 +322,7 @@ func (w *world) facts(s *mState, n, r int, push bool) (Entry, Facts) {
 	if i := s.logAt(r, StandsStop); push && i >= 0 {
 		f.StopTerm, f.Stop = uint64(ru.stopTerm), Epoch{1, seqBase + uint64(i)}
 	}
-	f.MayStart, f.Why = w.m.mayStart(nd.clock(), 0, uint64(nd.pos))
+	f.MayStart, f.Why = w.m.mayStart(w.clock(nd), 0, uint64(nd.pos))
 	if nd.estop {
 		f.Refuse = "ESTOP"
 	}

@@ -25,6 +25,7 @@ var exhaustive = []scenario{
 
 var bounded = []scenario{
 	{name: "lease", runs: 2, nodes: 2, asym: true, lease: true},
+	{name: "lease shorter than fresh", runs: 2, nodes: 2, asym: true, lease: true, hasty: true, bud: mBud{Change: 1}},
 	{name: "lease, leader change", runs: 2, nodes: 2, asym: true, lease: true, bud: mBud{Change: 1}},
 	{name: "lease, crash, verdict", runs: 2, nodes: 2, asym: true, lease: true, bud: mBud{Crash: 1, Out: 1}},
 	{name: "lease, sleep", runs: 2, nodes: 2, asym: true, lease: true, bud: mBud{Sleep: 1}},

@@ -135,8 +135,9 @@ func (t *Table) Next(nodes []string, now Instant) (Instant, bool) {
 
 // GoneAt is the instant from which the leader may count a session with this
 // lease on this node gone: lease and margin after its own last answer to the
-// node or the start of its term, whichever is later (M-35). False when there
-// is no lease, or the table does not lead.
+// node or the start of its term, whichever is later (M-35), and never sooner
+// than a fresh contact has run out. False when there is no lease, or the table
+// does not lead.
 func (t *Table) GoneAt(node string, lease time.Duration) (Instant, bool) {
 	return t.term.goneAt(t.rows[node], lease, t.cfg)
 }
@@ -224,5 +225,7 @@ func (t term) goneAt(r row, lease time.Duration, cfg Config) (Instant, bool) {
 	if r.told {
 		from = max(from, r.answered)
 	}
-	return from.Add(lease + cfg.Margin(lease)), true
+	// Not while the node's contact may still be fresh: without a lapse it need not
+	// apply what it has missed, and a new contact would let it start what is gone.
+	return from.Add(max(lease+cfg.Margin(lease), cfg.Fresh)), true
 }
