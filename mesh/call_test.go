@@ -233,4 +233,3 @@ func TestCancelFreesCallerAndHandler(t *testing.T) {
 	}
 	<-ended
 }
-
