@@ -1,0 +1,380 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster/board"
+	"muster/cmd/muster/api"
+)
+
+var (
+	rounds = flag.Int("rounds", 0, "rounds of the long form (make prove-1: 20); 0 is the short form")
+	seed   = flag.Uint64("seed", 0, "seed of random choices; 0 takes one and prints it")
+)
+
+var binary string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "muster-e2e")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "muster")
+	if out, err := exec.Command("go", "build", "-o", binary, "muster/cmd/muster").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// random is the test's source of choices; its seed is printed.
+func random(t *testing.T) *rand.Rand {
+	s := *seed
+	if s == 0 {
+		s = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d (again with -seed=%d)", s, s)
+	return rand.New(rand.NewPCG(s, 7))
+}
+
+// machine is one node as a process of its own.
+type machine struct {
+	t      *testing.T
+	name   string
+	data   string
+	listen string
+	args   []string
+	prefix []string // command in front of muster, to put it into a namespace
+	env    []string
+	cmd    *exec.Cmd
+	api    *api.Client
+	out    string
+}
+
+// fleet is some machines on loopback.
+type fleet struct {
+	t        *testing.T
+	dir      string
+	machines []*machine
+}
+
+// freePort is a port that was free a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// shell is a board whose cards run their body as a script.
+const shell = `
+version: 1
+name: default
+extends: default
+params: {lease: LEASE}
+profiles:
+  sh: {harness: command, args: [sh, -c, 'sh "$MUSTER_BODY"']}
+`
+
+// newFleet starts n machines, atlas first, the others joined by one string. With
+// three of them all vote.
+func newFleet(t *testing.T, n, slots int, args ...string) *fleet {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mf") // short: sockets live in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{t: t, dir: dir}
+	t.Cleanup(f.close)
+	names := []string{"atlas", "borea", "cleo", "dione", "eos"}
+	for i := range n {
+		m := &machine{t: t, name: names[i], data: filepath.Join(dir, names[i]), listen: freePort(t), out: filepath.Join(dir, names[i]+".out"),
+			args: append([]string{"--label", "always-on=true", "--slots", fmt.Sprint(slots)}, args...)}
+		m.api = &api.Client{Socket: filepath.Join(m.data, "muster.sock"), Timeout: 20 * time.Second}
+		if i > 0 {
+			tok, err := api.Decode[api.TokenAnswer](f.machines[0].api.Post(context.Background(), "/v1/token", api.TokenOptions{Role: "node", TTL: 3600}))
+			if err != nil {
+				t.Fatalf("token: %v", err)
+			}
+			m.args = append(m.args, "--join", tok.Token)
+		}
+		f.machines = append(f.machines, m)
+		m.start()
+	}
+	if n >= 3 {
+		for _, m := range f.machines[1:3] {
+			f.do(f.machines[0], board.VNodeVote, board.NodeVote{Node: m.name, Vote: true})
+		}
+		f.eventually(30*time.Second, "three voters", func() (bool, string) {
+			s, err := f.machines[0].status()
+			return err == nil && s.Voters == 3, fmt.Sprintf("%d voters (%v)", s.Voters, err)
+		})
+	}
+	return f
+}
+
+func (f *fleet) close() {
+	for _, m := range f.machines {
+		m.kill()
+	}
+	f.endSessions()
+	if f.t.Failed() {
+		for _, m := range f.machines {
+			b, _ := os.ReadFile(m.out)
+			if len(b) > 6000 {
+				b = b[len(b)-6000:]
+			}
+			f.t.Logf("--- %s\n%s", m.name, b)
+		}
+		f.t.Logf("folders are kept in %s", f.dir)
+		return
+	}
+	os.RemoveAll(f.dir)
+}
+
+// endSessions kills what the fleet's keepers still hold, by the paths of this fleet's own folder.
+func (f *fleet) endSessions() {
+	_ = exec.Command("pkill", "-9", "-f", f.dir+"/").Run()
+}
+
+func (m *machine) start(extra ...string) {
+	m.t.Helper()
+	argv := append([]string{"up", "--data", m.data, "--name", m.name, "--listen", m.listen}, append(m.args, extra...)...)
+	argv = append(append([]string{}, m.prefix...), append([]string{binary}, argv...)...)
+	m.cmd = exec.Command(argv[0], argv[1:]...)
+	m.cmd.Env = append(os.Environ(), m.env...)
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := os.OpenFile(m.out, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer out.Close()
+	m.cmd.Stdout, m.cmd.Stderr = out, out
+	if err := m.cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	deadline := time.Now().Add(40 * time.Second)
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if _, err := m.api.Get(context.Background(), "/v1/info", nil); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			b, _ := os.ReadFile(m.out)
+			m.t.Fatalf("%s did not come up: %v\n%s", m.name, err, b)
+		}
+	}
+}
+
+// kill is kill -9 of the node's process alone; its sessions are in sessions of their own.
+func (m *machine) kill() {
+	if m.cmd == nil || m.cmd.Process == nil {
+		return
+	}
+	_ = m.cmd.Process.Kill()
+	_ = m.cmd.Wait()
+	m.cmd = nil
+}
+
+func (m *machine) signal(s syscall.Signal) { _ = m.cmd.Process.Signal(s) }
+
+func (m *machine) status() (api.Status, error) {
+	return api.Decode[api.Status](m.api.Get(context.Background(), "/v1/status", nil))
+}
+
+// run runs the command line against this machine and gives its output and exit code.
+func (m *machine) run(args ...string) (stdout, stderr string, code int) {
+	cmd := exec.Command(binary, append([]string{"--data", m.data}, args...)...)
+	var o, e strings.Builder
+	cmd.Stdout, cmd.Stderr = &o, &e
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	}
+	return o.String(), e.String(), code
+}
+
+// do asks through one machine, and goes on through the others under the same id
+// while that one cannot be reached.
+func (f *fleet) do(m *machine, verb string, args any) map[string]any {
+	f.t.Helper()
+	data, err := f.try(m, verb, args, f.mint(m))
+	if err != nil {
+		f.t.Fatalf("%s: %v", verb, err)
+	}
+	return data
+}
+
+func (f *fleet) mint(m *machine) string {
+	for _, x := range append([]*machine{m}, f.machines...) {
+		if id, err := api.Decode[string](x.api.Get(context.Background(), "/v1/id", nil)); err == nil && id != "" {
+			return id
+		}
+	}
+	f.t.Error("no node gives a request id")
+	return ""
+}
+
+// try has one request executed, whatever it takes, through whoever answers.
+func (f *fleet) try(m *machine, verb string, args any, id string) (map[string]any, error) {
+	deadline := time.Now().Add(60 * time.Second)
+	retry := false
+	for i := 0; ; i++ {
+		via := m
+		if i > 0 {
+			via = f.machines[(indexOf(f.machines, m)+i)%len(f.machines)]
+		}
+		a, err := via.api.Do(context.Background(), verb, args, id, retry)
+		if err == nil {
+			out := map[string]any{}
+			_ = json.Unmarshal(a.Data, &out)
+			return out, nil
+		}
+		var e *board.Error
+		var open *api.OpenError
+		if errors.As(err, &e) && e.Code != board.Unavailable && e.Code != board.UnknownOutcome && !errors.As(err, &open) {
+			return nil, err
+		}
+		retry = true
+		if time.Now().After(deadline) {
+			return nil, err
+		}
+	}
+}
+
+func indexOf(list []*machine, m *machine) int {
+	for i := range list {
+		if list[i] == m {
+			return i
+		}
+	}
+	return 0
+}
+
+// eventually waits for a condition, looking again and again.
+func (f *fleet) eventually(limit time.Duration, what string, cond func() (bool, string)) {
+	f.t.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		ok, now := cond()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("after %s still not %s: %s", limit, what, now)
+		}
+	}
+}
+
+func (f *fleet) apply(lease string) {
+	f.t.Helper()
+	f.do(f.machines[0], board.VBoardApply, board.BoardApply{Board: "default", YAML: strings.Replace(shell, "LEASE", lease, 1)})
+}
+
+// add files a card that runs a script.
+func (f *fleet) add(m *machine, title, script string, more func(*board.CardAdd)) string {
+	f.t.Helper()
+	return f.do(m, board.VCardAdd, cardAdd(title, script, more))["id"].(string)
+}
+
+func cardAdd(title, script string, more func(*board.CardAdd)) board.CardAdd {
+	who := "sh"
+	a := board.CardAdd{Board: "default", CardFields: board.CardFields{Title: &title, Body: &script, Assignee: &who}}
+	if more != nil {
+		more(&a)
+	}
+	return a
+}
+
+func (m *machine) card(id string) (api.CardDetail, error) {
+	return api.Decode[api.CardDetail](m.api.Get(context.Background(), "/v1/cards/"+id, nil))
+}
+
+func (m *machine) cards() ([]api.Card, error) {
+	return api.Decode[[]api.Card](m.api.Get(context.Background(), "/v1/cards", url.Values{"all": {"true"}}))
+}
+
+func (m *machine) runs(card string) ([]api.Run, error) {
+	return api.Decode[[]api.Run](m.api.Get(context.Background(), "/v1/cards/"+card+"/runs", nil))
+}
+
+// leader is the machine that leads, as the others see it.
+func (f *fleet) leader() *machine {
+	f.t.Helper()
+	var found *machine
+	f.eventually(30*time.Second, "led by anybody", func() (bool, string) {
+		for _, m := range f.machines {
+			if m.cmd == nil {
+				continue
+			}
+			s, err := m.status()
+			if err != nil || !s.Quorum {
+				continue
+			}
+			for _, x := range f.machines {
+				if x.name == s.Leader && x.cmd != nil {
+					found = x
+					return true, ""
+				}
+			}
+		}
+		return false, "nobody leads"
+	})
+	return found
+}
+
+// sameState waits until all machines are at the same Seq and holds their hashes
+// against each other (invariant 7).
+func (f *fleet) sameState() string {
+	f.t.Helper()
+	var at string
+	f.eventually(40*time.Second, "at the same Seq", func() (bool, string) {
+		var hashes []string
+		for _, m := range f.machines {
+			s, err := m.status()
+			if err != nil {
+				return false, m.name + ": " + err.Error()
+			}
+			hashes = append(hashes, s.Hash)
+		}
+		seqs := map[string]bool{}
+		for _, h := range hashes {
+			_, seq, _ := strings.Cut(h, "@")
+			seqs[seq] = true
+		}
+		if len(seqs) > 1 {
+			return false, strings.Join(hashes, ", ")
+		}
+		for _, h := range hashes {
+			if h != hashes[0] {
+				f.t.Fatalf("states differ at the same Seq: %s", strings.Join(hashes, ", "))
+			}
+		}
+		at = hashes[0]
+		return true, ""
+	})
+	return at
+}
