@@ -27,7 +27,6 @@ func onStep(f func(r Run, a Act) (Run, Effect)) func(*machine) {
 }
 
 func solo(bud mBud) scenario   { return scenario{runs: 2, nodes: 1, bud: bud} }
-func pair(bud mBud) scenario   { return scenario{runs: 2, nodes: 2, asym: true, bud: bud} }
 func leased(bud mBud) scenario { return scenario{runs: 2, nodes: 2, asym: true, lease: true, bud: bud} }
 func kept(bud mBud) scenario {
 	return scenario{runs: 2, nodes: 1, keep: true, words: true, bud: bud}

@@ -16,8 +16,10 @@ func TestOrders(t *testing.T) {
 	if o.Push(old, c) {
 		t.Error("a push of a lower term than the last contact's was kept")
 	}
-	if !o.Push(push, c) || !o.Push(push, c) {
-		t.Error("a push, and the same again, was not kept")
+	for range 2 {
+		if !o.Push(push, c) {
+			t.Error("a push, or the same again, was not kept")
+		}
 	}
 	f := Facts{Applied: Epoch{1, 40}, Term: 3, MayStart: true}
 	d := o.Decide(push.Key, push.Slot, f)

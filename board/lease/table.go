@@ -227,5 +227,6 @@ func (t term) goneAt(r row, lease time.Duration, cfg Config) (Instant, bool) {
 	}
 	// Not while the node's contact may still be fresh: without a lapse it need not
 	// apply what it has missed, and a new contact would let it start what is gone.
-	return from.Add(max(lease+cfg.Margin(lease), cfg.Fresh)), true
+	fresh := cfg.Fresh + cfg.Fresh/time.Duration(cfg.MarginPer)
+	return from.Add(max(lease+cfg.Margin(lease), fresh)), true
 }

@@ -37,7 +37,7 @@ func TestGoneAt(t *testing.T) {
 	gone(60*time.Second, 77)   // 12 + 60 + 5
 	gone(600*time.Second, 624) // 12 + 600 + 12
 	gone(250*time.Second, 267) // the margin is never below 5 s
-	gone(2*time.Second, 22)    // not while the node's contact may be fresh: 12 + 10
+	gone(2*time.Second, 22.2)  // not while the node's contact may be fresh: 12 + 10 + 0.2
 	if _, ok := tb.GoneAt("a", 0); ok {
 		t.Error("without a lease no session is ever gone by time")
 	}
