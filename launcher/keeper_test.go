@@ -301,8 +301,19 @@ func TestTheRecordIsThereBeforeTheProgram(t *testing.T) {
 func TestSpareKeeper(t *testing.T) {
 	t.Parallel()
 	k := testKeepers(t)
+	ready := func() (pid int) {
+		eventually(t, "a spare keeper", func() bool {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if k.spare != nil {
+				pid = k.spare.cmd.Process.Pid
+			}
+			return pid != 0
+		})
+		return pid
+	}
 	k.Warm()
-	spare := k.spare.cmd.Process.Pid
+	spare := ready()
 	dir, _ := testSpec(t, sh("exit 7"), nil)
 	s := start(t, k, dir)
 	if s.Keeper() != spare {
@@ -311,7 +322,7 @@ func TestSpareKeeper(t *testing.T) {
 	if e := finish(t, s, dir); e.Code == nil || *e.Code != 7 {
 		t.Errorf("record %+v, want code 7", e)
 	}
-	next := k.spare.cmd.Process.Pid
+	next := ready()
 	k.Close()
 	k.wg.Wait()
 	if alive(next) {

@@ -24,10 +24,11 @@ type Keepers struct {
 	Env    []string // of the keepers; the sessions have one of their own
 	Log    *slog.Logger
 
-	mu     sync.Mutex
-	spare  *spare
-	closed bool
-	wg     sync.WaitGroup
+	mu      sync.Mutex
+	spare   *spare
+	warming bool
+	closed  bool
+	wg      sync.WaitGroup
 }
 
 // spare is a keeper without a folder: the start of a process is paid before
@@ -41,7 +42,7 @@ type spare struct {
 func (k *Keepers) Start(dir string) (Session, error) {
 	if s := k.takeSpare(); s != nil {
 		if err := writeMessage(s.conn, message{Op: opTake, Dir: dir}); err == nil {
-			defer k.refill()
+			k.Warm()
 			return newLink(s.conn, bufio.NewReader(s.conn), s.cmd.Process.Pid), nil
 		}
 		s.conn.Close() // it died while it waited
@@ -50,7 +51,7 @@ func (k *Keepers) Start(dir string) (Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.refill()
+	k.Warm()
 	return newLink(conn, bufio.NewReader(conn), cmd.Process.Pid), nil
 }
 
@@ -62,21 +63,34 @@ func (k *Keepers) takeSpare() *spare {
 	return s
 }
 
-// Warm starts the keeper that waits for the first run.
-func (k *Keepers) Warm() { k.refill() }
-
-func (k *Keepers) refill() {
+// Warm starts, beside the caller, the keeper that waits for the next run.
+func (k *Keepers) Warm() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed || k.spare != nil {
+	if k.closed || k.spare != nil || k.warming {
 		return
 	}
+	k.warming = true
+	k.wg.Add(1)
+	go func() {
+		defer k.wg.Done()
+		k.refill()
+	}()
+}
+
+func (k *Keepers) refill() {
 	conn, cmd, err := k.spawn("-")
-	if err != nil {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.warming = false
+	switch {
+	case err != nil:
 		k.Log.Warn("no keeper in advance", "err", err)
-		return
+	case k.closed:
+		conn.Close()
+	default:
+		k.spare = &spare{conn, cmd}
 	}
-	k.spare = &spare{conn, cmd}
 }
 
 // spawn starts a keeper that shares a connection with this process: no time is
