@@ -38,6 +38,9 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
+// logCache is how many of the newest entries are kept in memory for followers; entries are large.
+const logCache = 64
+
 func (s *Store) open() error {
 	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("raftstore: %w", err)
@@ -55,7 +58,11 @@ func (s *Store) open() error {
 	if err := s.openState(); err != nil {
 		return fmt.Errorf("raftstore %s: %w", s.cfg.Dir, err)
 	}
-	r, err := raft.NewRaft(s.cfg.raftConfig(), fsm{s}, s.logs, s.logs, s.snaps, s.trans)
+	cache, err := raft.NewLogCache(logCache, s.logs)
+	if err != nil {
+		return err
+	}
+	r, err := raft.NewRaft(s.cfg.raftConfig(), fsm{s}, cache, s.logs, s.snaps, s.trans)
 	if err != nil {
 		return fmt.Errorf("raftstore %s: start raft: %w", s.cfg.Dir, err)
 	}

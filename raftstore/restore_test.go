@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"muster/board"
+	"muster/raftstore/logstore"
 )
 
 // memSink is a snapshot in memory.
@@ -299,6 +300,7 @@ func TestReadersLiveThroughARestore(t *testing.T) {
 // Invariant 10: a snapshot does not stall writes, also when the file outgrows
 // its memory map meanwhile, which waits for readers: the snapshot gives way.
 func TestWritesGoOnWhileASnapshotIsWritten(t *testing.T) {
+	t.Parallel()
 	var begun atomic.Int32
 	_, s := single(t, func(c *Config) {
 		c.Snapshots.Rate = 1000
@@ -320,15 +322,19 @@ func TestWritesGoOnWhileASnapshotIsWritten(t *testing.T) {
 
 // §9: a follower far behind, or new, gets the snapshot; small Trailing forces it.
 func TestNewReplicaIsRestoredFromASnapshot(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
-	tune := func(c *Config) { c.Snapshots.Trailing, c.Snapshots.Keep = 1, 1 }
+	tune := func(c *Config) {
+		c.Snapshots.Trailing, c.Snapshots.Keep = 1, 1
+		c.LogKind = logstore.Bolt // raft-wal goes on reading what was cut off inside its newest segment
+	}
 	a := r.node("n1", tune)
 	s := a.open()
 	if err := s.Bootstrap(); err != nil {
 		t.Fatal(err)
 	}
 	waitLeads(t, s)
-	for range 30 {
+	for range 80 { // more than the log cache holds
 		must(t, s.Do(ctx(t), toy(verbAdd, "a")))
 	}
 	if err := s.Snapshot(ctx(t)); err != nil {

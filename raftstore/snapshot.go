@@ -174,9 +174,6 @@ func (p *snapshot) begin() bool {
 // the snapshot if it differs.
 func (p *snapshot) Persist(sink raft.SnapshotSink) error {
 	err := p.persist(sink)
-	if err != nil && p.ctx.Err() != nil {
-		err = errCancelled // bbolt does not wrap what its writer said
-	}
 	if err != nil {
 		return errors.Join(err, sink.Cancel())
 	}
@@ -199,6 +196,9 @@ func (p *snapshot) persist(w io.Writer) error {
 			return err
 		}
 		_, err := p.tx.WriteTo(&throttled{w: w, ctx: p.ctx, rate: p.rate, since: time.Now()})
+		if err != nil && p.ctx.Err() != nil {
+			err = errCancelled // bbolt does not wrap what its writer said
+		}
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 )
 
 func TestSingleNodeExecutesAndKeeps(t *testing.T) {
+	t.Parallel()
 	n, s := single(t, nil)
 	for range 20 {
 		must(t, s.Do(ctx(t), toy(verbAdd, "a")))
@@ -35,6 +36,7 @@ func TestSingleNodeExecutesAndKeeps(t *testing.T) {
 }
 
 func TestThreeNodesHoldTheSame(t *testing.T) {
+	t.Parallel()
 	_, nodes := three(t, nil)
 	for range 50 {
 		must(t, nodes[0].s.Do(ctx(t), toy(verbAdd, "a")))
