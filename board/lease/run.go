@@ -210,11 +210,11 @@ func (r Run) reported(a Act) (Run, Effect) {
 		return r, 0
 	}
 	e := r.left()
+	if r.Gone != GoneNot && e == 0 {
+		return r, EffectStale
+	}
 	r.Order = OrderNone
 	if r.Gone != GoneNot {
-		if e == 0 {
-			return r, EffectStale
-		}
 		return r, e
 	}
 	if r.Verdict == VerdictNone {

@@ -198,3 +198,75 @@ func TestStandsAndHeld(t *testing.T) {
 		t.Error("only a pending claim of a current run expires by itself (M-12)")
 	}
 }
+
+// Every run that any sequence of acts can make, about a hundred, keeps these
+// promises; no act can be sent at the wrong moment and break one (M-12, M-35, M-37).
+func TestRunReachable(t *testing.T) {
+	reached := map[Run]bool{Claim(false): true, Claim(true): true}
+	queue := []Run{Claim(false), Claim(true)}
+	ends := map[Run][]Run{}
+	for len(queue) > 0 {
+		r := queue[0]
+		queue = queue[1:]
+		for a := ActTaken; a <= ActBackStop; a++ {
+			n, e := r.Step(a)
+			checkStep(t, r, a, n, e)
+			ends[n] = append(ends[n], r)
+			if !reached[n] {
+				reached[n] = true
+				queue = append(queue, n)
+			}
+		}
+	}
+	// Invariant 20: from every one of them the session can become gone and the
+	// order leave the state.
+	over := map[Run]bool{}
+	var back func(Run)
+	back = func(r Run) {
+		if !over[r] {
+			over[r] = true
+			for _, p := range ends[r] {
+				back(p)
+			}
+		}
+	}
+	for r := range reached {
+		if !r.Held() && r.Stands() == StandsNone {
+			back(r)
+		}
+	}
+	for r := range reached {
+		if !over[r] {
+			t.Errorf("no way out of %+v", r)
+		}
+	}
+	if len(reached) < 50 {
+		t.Errorf("only %d runs reached", len(reached))
+	}
+	t.Logf("%d runs", len(reached))
+}
+
+func checkStep(t *testing.T, r Run, a Act, n Run, e Effect) {
+	t.Helper()
+	live := n.Order == OrderPending || n.Order == OrderTaken || n.Order == OrderLaunched
+	for broken, is := range map[string]bool{
+		"a stale act changes nothing":                    e.Has(EffectStale) && (n != r || e != EffectStale),
+		"a verdict is final":                             r.Verdict != VerdictNone && n.Verdict != r.Verdict,
+		"EffectVerdict is the first verdict":             e.Has(EffectVerdict) != (r.Verdict == VerdictNone && n.Verdict != VerdictNone),
+		"a start order leaves with the verdict":          live && n.Verdict != VerdictNone,
+		"an outside verdict has a stop until it is gone": n.Held() && n.Verdict == VerdictOutside && n.Order != OrderVoid,
+		"a closed session has a stop until it is gone":   n.Held() && n.Closed && n.Order != OrderVoid,
+		"EffectStop is a stop that stands":               e.Has(EffectStop) && n.Order != OrderVoid,
+		"a stop is never without EffectStop":             n.Order == OrderVoid && r.Order != OrderVoid && !e.Has(EffectStop),
+		"only a node's answer ends a stop":               r.Order == OrderVoid && n.Order != OrderVoid && a != ActExited && a != ActGone && a != ActFailed && a != ActRefused,
+		"EffectLeft is an order that has left":           e.Has(EffectLeft) && (n.Order != OrderNone && n.Order != OrderRefused || r.Order == OrderNone),
+		"EffectFree frees":                               e.Has(EffectFree) != (r.Held() && !n.Held() && a != ActKept),
+		"EffectHold holds again":                         e.Has(EffectHold) != (!r.Held() && n.Held()),
+		"gone only comes back by ActBack":                !r.Held() && n.Held() && a != ActBack && a != ActBackStop,
+		"launched is never taken back":                   r.Launched && !n.Launched,
+	} {
+		if is {
+			t.Errorf("%s: act %d on %+v gives %+v, effect %b", broken, a, r, n, e)
+		}
+	}
+}
