@@ -11,11 +11,12 @@ import (
 
 var (
 	modelLong = flag.Bool("model.long", false, "search the model for minutes (make model)")
+	modelMost = flag.Int("model.states", 4<<20, "with -model.long: most states of one scenario")
 	modelSeed = flag.Int64("model.seed", 1, "seed of the model's random walks")
 )
 
 // The scenarios. Short searches the first ones to their end and the beginning of
-// the others; long gives each up to four million states.
+// the others; long gives each up to -model.states.
 var exhaustive = []scenario{
 	{name: "two nodes", runs: 2, nodes: 2, asym: true},
 	{name: "two nodes, verdict from outside", runs: 2, nodes: 2, asym: true, bud: mBud{Out: 1}},
@@ -64,7 +65,7 @@ var wild = []scenario{
 func TestModel(t *testing.T) {
 	limit, drainEvery, walks, steps := 25000, 100, 300, 150
 	if *modelLong {
-		limit, drainEvery, walks, steps = 4<<20, 100, 20000, 200
+		limit, drainEvery, walks, steps = *modelMost, 100, 20000, 200
 	}
 	var taken [aEnd]int
 	add := func(r result) {
