@@ -126,7 +126,7 @@ type rigNode struct {
 	s      *Store // nil while down
 }
 
-var quick = Timers{Heartbeat: 100 * time.Millisecond, Election: 100 * time.Millisecond, Lease: 60 * time.Millisecond}
+var quick = Timers{Heartbeat: 150 * time.Millisecond, Election: 150 * time.Millisecond, Lease: 120 * time.Millisecond}
 
 func newRig(t testing.TB) *rig {
 	r := &rig{t: t, dir: t.TempDir(), nodes: map[string]*rigNode{}} // the folder is removed after the nodes are closed
@@ -268,9 +268,9 @@ func three(t testing.TB, tune func(*Config)) (*rig, []*rigNode) {
 	waitLeads(t, s)
 	for _, n := range nodes[1:] {
 		n.open()
-		if err := s.AddVoter(ctx(t), n.server); err != nil {
-			t.Fatal(err)
-		}
+		waitFor(t, "a voter is added", func() bool { // by whoever leads: two voters on a loaded machine may change their mind
+			return leader(t, nodes).s.AddVoter(ctx(t), n.server) == nil
+		})
 	}
 	for _, n := range nodes {
 		waitFor(t, "all know three voters", func() bool { return len(n.s.Servers()) == 3 })
