@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +18,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-const childEnv = "LOGSTORE_TEST_CHILD" // kind, seed, folder
+const (
+	childEnv = "LOGSTORE_TEST_CHILD" // kind, seed, folder
+	saidFile = "said"                // beside the folder, if it is there: the words once more, in order with the writes
+)
 
 func TestMain(m *testing.M) {
 	if args := os.Getenv(childEnv); args != "" {
@@ -31,8 +36,17 @@ func TestMain(m *testing.M) {
 func runChild(args string) {
 	f := strings.SplitN(args, ",", 3)
 	seed, _ := strconv.ParseUint(f[1], 10, 64)
-	out := json.NewEncoder(os.NewFile(3, "words"))
-	c := child{rng: rand.New(rand.NewPCG(seed, 1)), say: func(w word) { out.Encode(w) }}
+	words := os.NewFile(3, "words")
+	out := json.NewEncoder(words)
+	c := child{rng: rand.New(rand.NewPCG(seed, 1)), say: func(w word) {
+		if out.Encode(w) != nil {
+			os.Exit(0) // nobody listens any more: the test is over
+		}
+	}}
+	said, err := os.OpenFile(filepath.Join(filepath.Dir(f[2]), saidFile), os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		out = json.NewEncoder(io.MultiWriter(said, words))
+	}
 	if err := c.run(Kind(f[0]), f[2]); err != nil {
 		c.say(word{What: "fail", Err: err.Error()})
 	}
@@ -145,6 +159,7 @@ func startChild(t *testing.T, kind Kind, dir string, seed uint64) *process {
 		t.Fatal(err)
 	}
 	w.Close()
+	t.Cleanup(func() { p.cmd.Process.Kill() })
 	go func() {
 		defer close(p.words)
 		defer r.Close()

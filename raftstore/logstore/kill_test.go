@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	killRestarts = flag.Int("kill.restarts", 50, "restarts of the kill loop")
+	killRestarts = flag.Int("kill.restarts", 50, "restarts of the kill loop, of each kind")
 	killSeed     = flag.Uint64("kill.seed", uint64(time.Now().UnixNano()), "seed of the kill loop")
 )
 
@@ -16,6 +16,7 @@ var (
 // while it opens). The next one opens the folder, always; every acknowledged operation is there, byte for byte, and
 // the one on its way is there whole or not at all.
 func TestKillLoop(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind Kind) {
 		t.Logf("-kill.seed=%d", *killSeed)
 		rng := rand.New(rand.NewPCG(*killSeed, 2))

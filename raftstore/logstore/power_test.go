@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	powerCuts = flag.Int("power.cuts", 40, "power cuts a kind")
+	powerCuts = flag.Int("power.cuts", 20, "power cuts of each kind")
 	powerSeed = flag.Uint64("power.seed", uint64(time.Now().UnixNano()), "seed of the power cuts")
 )
 
@@ -22,6 +22,7 @@ var (
 // after a kill -9 and a second process on the same disk. What the disk kept opens, always; every acknowledged
 // operation is there, and what a second process found is, too.
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	mount := t.TempDir()
 	unmount, err := powercut.New().Mount(mount)
 	if err != nil {

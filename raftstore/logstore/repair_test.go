@@ -52,8 +52,9 @@ func TestTornAppendLeavesNothing(t *testing.T) {
 		}
 	}
 
-	// The second torn append: its own commit is on disk, one of its sectors is not.
-	if err := l.StoreLog(entry(6, 50)); err != nil {
+	// The second torn append: its own commit is on disk, one of its sectors is not. Its frames end where an old one
+	// began, so that the old ones would be read on from there.
+	if err := l.StoreLog(entry(6, 292)); err != nil {
 		t.Fatal(err)
 	}
 	l.Close()

@@ -141,7 +141,7 @@ func (d *Disk) stop() {
 // apply is the only way to change the disk. It returns the inode of a create. Callers hold the lock and have checked
 // that what they name is there.
 func (d *Disk) apply(op Op) uint64 {
-	if d.left > 0 && op.Kind != opMark {
+	if d.left > 0 {
 		if d.left--; d.left == 0 {
 			d.ripe = d.before
 			if !d.before {

@@ -1,6 +1,7 @@
 package powercut
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,29 +12,38 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
+const maxWrite = 1 << 17
+
 const forEver = uint64(24 * time.Hour / time.Second) // nobody but the kernel changes the disk
 
 // Mount serves the disk at dir, an existing folder, until unmount. It needs root and /dev/fuse: else ErrUnavailable.
+// The mount is made here and not by go-fuse, which lets children inherit its descriptor: then the mount would outlive
+// a test that dies, and the children in it could not even be killed.
 func (d *Disk) Mount(dir string) (unmount func() error, err error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("%w: mounting needs root", ErrUnavailable)
 	}
-	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	} else {
-		f.Close()
-	}
-	server, err := fuse.NewServer(&bridge{RawFileSystem: fuse.NewDefaultRawFileSystem(), d: d}, dir, &fuse.MountOptions{
-		Name: "powercut", FsName: "powercut", DirectMountStrict: true, DisableXAttrs: true, MaxWrite: 1 << 17,
-	})
+	fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	if err != nil {
+		return nil, fmt.Errorf("%w: /dev/fuse: %w", ErrUnavailable, err)
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=0,group_id=0,max_read=%d", fd, syscall.S_IFDIR, maxWrite)
+	if err := syscall.Mount("powercut", dir, "fuse.powercut", syscall.MS_NOSUID|syscall.MS_NODEV, options); err != nil {
+		syscall.Close(fd)
 		return nil, fmt.Errorf("%w: mount: %w", ErrUnavailable, err)
+	}
+	detach := func() error { return syscall.Unmount(dir, syscall.MNT_FORCE|syscall.MNT_DETACH) }
+	server, err := fuse.NewServer(&bridge{RawFileSystem: fuse.NewDefaultRawFileSystem(), d: d},
+		fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{Name: "powercut", DisableXAttrs: true, MaxWrite: maxWrite})
+	if err != nil {
+		syscall.Close(fd)
+		return nil, errors.Join(err, detach())
 	}
 	go server.Serve()
-	if err := server.WaitMount(); err != nil {
-		return nil, fmt.Errorf("%w: mount: %w", ErrUnavailable, err)
-	}
-	return server.Unmount, nil
+	return func() error {
+		defer server.Wait()
+		return detach()
+	}, nil
 }
 
 // bridge answers the kernel from the disk. A node id is an inode number.

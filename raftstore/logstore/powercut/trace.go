@@ -15,7 +15,6 @@ const (
 	opWrite
 	opSize
 	opSync
-	opMark
 )
 
 // Op is one change of the disk.
@@ -30,9 +29,6 @@ type Op struct {
 	IsDir       bool
 }
 
-// Mark returns the words of a mark, false if the Op is a change of the disk.
-func (o Op) Mark() ([]byte, bool) { return o.Data, o.Kind == opMark }
-
 // Trace is all that was done to a disk, in order.
 type Trace struct{ Ops []Op }
 
@@ -44,13 +40,23 @@ func (d *Disk) Record() *Trace {
 	return d.trace
 }
 
-// Mark writes words into the trace, for example what the child has acknowledged. Without Record it does nothing.
-func (d *Disk) Mark(words []byte) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.trace != nil {
-		d.apply(Op{Kind: opMark, Data: words})
+// Written returns what the first n operations have written to a file with that name in the root: the place for a
+// child's own words about what it has begun and what was acknowledged, in exact order with what it did to the disk.
+func (t *Trace) Written(name string, n int) []byte {
+	var out []byte
+	ino, next := uint64(0), uint64(rootIno+1)
+	for _, op := range t.Ops[:n] {
+		switch {
+		case op.Kind == opCreate:
+			if op.Dir == rootIno && op.Name == name {
+				ino = next
+			}
+			next++
+		case op.Kind == opWrite && op.Ino == ino && ino != 0:
+			out = append(out[:min(op.Off, int64(len(out)))], op.Data...)
+		}
 	}
+	return out
 }
 
 // Replay returns a disk to which the first n operations have been done.
