@@ -248,3 +248,26 @@ func takeLock(dir string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Hold takes a run's folder as a keeper does, or answers an error when somebody
+// holds it. Close the file to let go.
+func Hold(dir string) (*os.File, error) { return takeLock(dir) }
+
+// LastCheck is what a keeper looks at in a run's folder, last thing before exec.
+func LastCheck(dir string, s *Spec, now lease.Instant) lease.LastCheck {
+	c := lease.LastCheck{
+		Void:  isVoid(dir),
+		Estop: s.Estop != "" && exists(s.Estop),
+		By:    s.StartBy,
+		Now:   now,
+	}
+	if s.Boot != BootID() {
+		c.By = 0 // moments of another boot mean nothing
+	}
+	return c
+}
+
+// Used tells that a run's folder has had its keeper: it gets no second one.
+func Used(dir string) bool {
+	return exists(filepath.Join(dir, fileProc)) || exists(filepath.Join(dir, fileExit))
+}

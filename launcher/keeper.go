@@ -118,10 +118,8 @@ func (k *keeper) open() (err error) {
 	if k.spec, err = ReadSpec("."); err != nil {
 		return err
 	}
-	for _, used := range []string{fileProc, fileExit} {
-		if exists(used) {
-			return fmt.Errorf("run %s has been started before (%s is there); a run is started once", k.spec.Run, used)
-		}
+	if Used(".") {
+		return fmt.Errorf("run %s has been started before; a run is started once", k.spec.Run)
 	}
 	if k.timer, err = newBootTimer(); err != nil {
 		return err
@@ -174,15 +172,7 @@ func errorOf(text string) error {
 // lastCheck looks, under the folder's lock, whether the session may still be
 // executed: once before anything is made, and once last thing before exec.
 func (k *keeper) lastCheck() (refused, why string) {
-	c := lease.LastCheck{
-		Void:  isVoid("."),
-		Estop: k.spec.Estop != "" && exists(k.spec.Estop),
-		By:    k.spec.StartBy,
-		Now:   bootNow(),
-	}
-	if k.spec.Boot != bootID() {
-		c.By = 0 // moments of another boot mean nothing
-	}
+	c := LastCheck(".", k.spec, bootNow())
 	ok, why := lease.KeeperMayExec(c)
 	switch {
 	case ok:

@@ -154,8 +154,8 @@ func TestLeaseEndsTheSession(t *testing.T) {
 	t.Parallel()
 	k := testKeepers(t)
 	dir, _ := testSpec(t, sh(`trap 'echo term' TERM; echo up; while :; do sleep 0.05; done`), func(s *Spec) {
-		s.Kill = 300 * time.Millisecond
-		s.Deadline = soon(700 * time.Millisecond)
+		s.Kill = 500 * time.Millisecond
+		s.Deadline = soon(2500 * time.Millisecond)
 		s.StartBy = s.Deadline
 	})
 	spec, _ := ReadSpec(dir)
@@ -177,12 +177,12 @@ func TestExtendMovesTheDeadlineForwardOnly(t *testing.T) {
 	k := testKeepers(t)
 	dir, _ := testSpec(t, sh(`while :; do sleep 0.05; done`), func(s *Spec) {
 		s.Kill = 50 * time.Millisecond
-		s.Deadline = soon(800 * time.Millisecond)
+		s.Deadline = soon(2 * time.Second)
 		s.StartBy = s.Deadline
 	})
 	s := start(t, k, dir)
 	wait(t, "the start", s.Started())
-	late := soon(2 * time.Second)
+	late := soon(3 * time.Second)
 	must(t, s.Extend(late))
 	must(t, s.Extend(soon(0)))
 	e := finish(t, s, dir)
