@@ -11,8 +11,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
+// clockDoubt is how far it may be before all voters are waited for, not only a majority.
+const clockDoubt, clockPatience = 5 * time.Second, 300 * time.Millisecond
+
 // clockAlarm is how far this machine's clock may be from the voters' median before it gives up leading.
 const clockAlarm = time.Minute
+
+// clockTries is how often it tries to hand over before it leads all the same: nobody else may be able to.
+const clockTries = 20
 
 // boardClock stamps board time, on the leader. At the start of a term it is
 // the later of the state's last time and the lower median of the voters'
@@ -36,22 +42,21 @@ func (c *boardClock) begin(r *raft.Raft, term uint64) (off time.Duration, err er
 	ctx, cancel := context.WithTimeout(c.s.ctx, 2*c.s.cfg.Timers.Election)
 	defer cancel()
 	own := c.s.cfg.Wall()
-	var mu sync.Mutex
-	var all []int64
-	note := func(t time.Time, _ bool) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		all = append(all, t.UnixMilli())
-		return true
-	}
-	if err := askVoters(ctx, c.s, r, c.s.cfg.AskClock, own, note); err != nil {
+	answers := clockAnswers{more: make(chan struct{}, 1)}
+	if err := askVoters(ctx, c.s, r, c.s.cfg.AskClock, own, answers.note); err != nil {
 		return 0, fmt.Errorf("clocks of the voters: %w", err)
 	}
-	mu.Lock()
-	times := slices.Clone(all)
-	mu.Unlock()
+	times, off := answers.judge(own)
+	for end := time.After(clockPatience); off.Abs() > clockDoubt && len(times) < 3; times, off = answers.judge(own) {
+		select {
+		case <-answers.more:
+			continue
+		case <-end:
+		case <-ctx.Done():
+		}
+		break
+	}
 	median := lowerMedian(times)
-	off = time.Duration(own.UnixMilli()-median) * time.Millisecond
 	c.off.Store(int64(off))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,6 +67,28 @@ func (c *boardClock) begin(r *raft.Raft, term uint64) (off time.Duration, err er
 		off = 0
 	}
 	return off, nil
+}
+
+// clockAnswers collects what voters say, also after a majority has.
+type clockAnswers struct {
+	mu    sync.Mutex
+	times []int64
+	more  chan struct{}
+}
+
+func (a *clockAnswers) note(t time.Time, _ bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.times = append(a.times, t.UnixMilli())
+	signal(a.more)
+	return true
+}
+
+func (a *clockAnswers) judge(own time.Time) (times []int64, off time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	times = slices.Clone(a.times)
+	return times, time.Duration(own.UnixMilli()-lowerMedian(times)) * time.Millisecond
 }
 
 func lowerMedian(v []int64) int64 {

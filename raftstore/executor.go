@@ -35,6 +35,7 @@ type executor struct {
 
 	rounds, questions atomic.Uint64
 	sizes             [2]int // requests of the last two batches, for the linger
+	wrong             int    // terms given up for a wrong clock, one after the other
 }
 
 type giveUp struct{ done chan error }
@@ -194,10 +195,13 @@ func (x *executor) begin(r *raft.Raft) (term uint64, ok bool) {
 	}
 	if off > clockAlarm || off < -clockAlarm {
 		x.s.log.Error("clock of this machine is far from the voters' median: giving up leadership", "off", off, "term", term)
-		if x.s.await(context.Background(), r.LeadershipTransfer()) == nil {
+		err := x.s.await(context.Background(), r.LeadershipTransfer())
+		if x.wrong++; err == nil || x.wrong < clockTries {
 			return 0, false
 		}
+		x.s.log.Error("nobody takes the leadership over: this machine leads with a wrong clock", "err", err) // board time is the voters'
 	}
+	x.wrong = 0
 	return term, x.leads(r, term)
 }
 
