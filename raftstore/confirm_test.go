@@ -241,15 +241,26 @@ func TestTermNeedsTheClocksOfAMajority(t *testing.T) {
 // A machine more than a minute off the median of three gives up leading.
 func TestWrongClockDoesNotLead(t *testing.T) {
 	t.Parallel()
-	_, nodes := three(t, nil)
-	for _, n := range nodes {
-		n.kill()
-	}
-	bad := nodes[0]
-	bad.tune = func(c *Config) { c.Wall = func() time.Time { return time.Now().Add(time.Hour) } }
-	for _, n := range nodes {
-		n.open()
-	}
+	var off atomic.Bool
+	_, nodes := three(t, func(c *Config) {
+		if c.Server == "n2/s1" {
+			c.Wall = func() time.Time {
+				if off.Load() {
+					return time.Now().Add(time.Hour)
+				}
+				return time.Now()
+			}
+		}
+	})
+	bad := nodes[1]
+	waitFor(t, "a sound clock leads", func() bool {
+		if l := leader(t, nodes); l == bad {
+			_ = l.s.Transfer(ctx(t))
+			return false
+		}
+		return true
+	})
+	off.Store(true)
 	for range 4 {
 		l := leader(t, nodes)
 		if l == bad {
