@@ -43,8 +43,7 @@ func (st *step) do(a workflow.Action) *Error {
 			return st.failed(a, err)
 		}
 		st.later("send_to_actor", clip(text, 500))
-	case *workflow.Notify:
-		st.later("notify", strings.Join(a.Whom, " "))
+	case *workflow.Notify: // whom it concerns is read from the event itself, by a later version
 	case *workflow.RunHook:
 		st.later("hook", a.Hook)
 		st.callPerson("hook", "the hook "+strconv.Quote(a.Hook)+" is not run by this version: do its work by hand, then move the card on")
@@ -65,15 +64,16 @@ func (st *step) plain(a *workflow.Plain) *Error {
 		st.children = true // once the card is stored: its children look at it
 	case workflow.StopRun:
 		st.stopRun()
-	case workflow.CleanupWorkspace, workflow.DeclareAgent, workflow.EndAgents:
+	case workflow.CleanupWorkspace:
 		st.later(a.Verb(), "")
+	case workflow.DeclareAgent, workflow.EndAgents: // an agent is its card and role: nothing is lost until it is declared
 	default:
 		return Errorf(Internal, "card %s: action %q (workflow %s) has no meaning here", st.c.ID, a.Verb(), a.At())
 	}
 	return nil
 }
 
-// later notes an effect of a later version: it stands in the event `deferred` of the same transaction.
+// later notes an effect that is left undone until a later version: it stands in the event `deferred` of the same transaction.
 func (st *step) later(verb, what string) {
 	st.deferred = append(st.deferred, strings.TrimSpace(verb+" "+what))
 }
@@ -139,6 +139,9 @@ func (st *step) set(a *workflow.Set) *Error {
 		v, err := st.s.Eval(f.Expr)
 		if err != nil {
 			return st.failed(a, err)
+		}
+		if err := st.maySet(f.Name, v); err != nil {
+			return err
 		}
 		if err := setField(st.t, st.c, f.Name, v); err != nil {
 			return err
@@ -269,8 +272,12 @@ func (st *step) create(a *workflow.Create) *Error {
 		}
 		items = list
 	}
-	if len(items) > maxCreated {
-		return Errorf(Exhausted, "card %s: event %q would file %d cards at once, more than %d", st.c.ID, st.f.Event, len(items), maxCreated)
+	limit := maxCreated
+	if st.f.Actor.Kind == ActorRun {
+		limit = runFiles
+	}
+	if len(items) > limit {
+		return Errorf(Exhausted, "card %s: event %q would file %d cards at once, more than %d", st.c.ID, st.f.Event, len(items), limit)
 	}
 	for _, item := range items {
 		st.s.item = item
@@ -302,6 +309,9 @@ func (st *step) createOne(a *workflow.Create) (string, *Error) {
 		case "subtask_of":
 			c.SubtaskOf, _ = v.(string)
 		default:
+			if err := st.maySet(f.Name, v); err != nil {
+				return "", err
+			}
 			if err := setField(t, c, f.Name, v); err != nil {
 				return "", err
 			}

@@ -67,7 +67,7 @@ func TestPromotedAtOnce(t *testing.T) {
 	w.must(id, "complete", manager)
 	w.must(id, "reopen", manager, "why", "not so") // target is todo, and nothing holds it
 	w.status(id, "ready")
-	if got := w.events(id); !slices.Equal(got, []string{"complete", "deferred", "reopen", "deferred", "promote"}) {
+	if got := w.events(id); !slices.Equal(got, []string{"complete", "reopen", "promote"}) {
 		t.Fatalf("events %v", got)
 	}
 }
@@ -205,5 +205,73 @@ func TestSpecifySetsFields(t *testing.T) {
 	}
 	if err := setField(x, c, "max_runtime", nil); err != nil || c.MaxRuntime != nil {
 		t.Fatal("nil does not clear")
+	}
+}
+
+// Invariant 24: what a session says decides no profile beyond its own and those
+// that params.session_profiles lists, no machine, no workspace; a profile is given by whom its who names.
+func TestWhoMayGiveACard(t *testing.T) {
+	w := newWorld(t, commands)
+	split := func(by Actor, id, profile string) *Error {
+		_, err := w.fire(id, "decompose", by, "children", []any{map[string]any{"title": "part", "profile": profile}})
+		return err
+	}
+	idea := func() (string, *Run) {
+		id := w.addBy("web", manager, "idea", func(c *Card) { c.Assignee = "agent" }, map[string]any{"triage": true})
+		w.nodes["n-atlas"] = Reading{State: NodeOnline, Slots: 100}
+		if _, err := w.firing(id, firing{Event: "start", Actor: manager, Start: &startCtx{Node: "n-atlas"}}); err != nil {
+			t.Fatal(err)
+		}
+		return id, w.launched(GetRun(w.v, w.card(id).Run))
+	}
+	id, r := idea()
+	refused(t, split(asRun(r.ID), id, "sh"), "who", "its own profile (agent)")
+	refused(t, split(asRun(r.ID), id, "nobody"), "profile", "agent, claude")
+	w.params("web", `{"session_profiles":["sh"]}`)
+	if err := split(asRun(r.ID), id, "sh"); err != nil {
+		t.Fatal(err)
+	}
+	w.params("web", `{"default_assignee":"agent"}`)
+	id, r = idea()
+	if err := split(asRun(r.ID), id, "agent"); err != nil {
+		t.Fatal(err)
+	}
+	fl := w.flow("web")
+	refused(t, mayGive(fl, member, "", "sh"), "who", "manager") // a command runs what the card says
+	for _, ok := range []*Error{mayGive(fl, manager, "", "sh"), mayGive(fl, member, "", "claude"), mayGive(fl, manager, "", "claude"), mayGive(fl, Platform(), "", "sh")} {
+		if ok != nil {
+			t.Error(ok)
+		}
+	}
+	st := &step{t: newTx(w.v, &Request{}, w.env()), c: w.card(id), f: firing{Actor: asRun(r.ID)}, s: &Scope{flow: fl}}
+	refused(t, st.maySet("machine", "brick"), "who", "machine")
+	refused(t, st.maySet("workspace", "dir:/etc"), "who", "workspace")
+	if err := st.maySet("machine", ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a workflow asks for and this version does not do is written down, and a
+// card that would wait for it calls a person: nothing is silently ignored.
+func TestEffectsOfALaterVersion(t *testing.T) {
+	w := newWorld(t, commands)
+	w.params("web", `{"merge":true}`)
+	id := w.add("x", func(c *Card) { c.Assignee = "agent" })
+	r := w.started(id)
+	w.must(id, "request_review", asRun(r.ID), "summary", "s")
+	c := w.must(id, "complete", manager)
+	if c.Status != "merging" || c.Attention.Check != "hook" {
+		t.Fatalf("%s %+v", c.Status, c.Attention)
+	}
+	if e := w.lastEvent(id, "deferred"); string(e.Payload) != `{"effects":["hook merge"]}` {
+		t.Fatalf("%s", e.Payload)
+	}
+	w.must(id, "hook_done", Platform())
+	w.must(id, "archive", manager)
+	if e := w.lastEvent(id, "deferred"); string(e.Payload) != `{"effects":["cleanup_workspace"]}` {
+		t.Fatalf("%s", e.Payload)
+	}
+	if w.card(id).Attention.Check != "" {
+		t.Fatal("it still calls a person")
 	}
 }
