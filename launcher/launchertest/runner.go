@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type Plan struct {
 	After    time.Duration // it ends by itself after this; below zero: never
 	Code     int64
 	Fails    string // it cannot be started, because of this
+	Output   string // it says this, at once
 	Stubborn bool   // TERM does not end it
 }
 
@@ -160,6 +162,9 @@ func (s *session) execute(plan Plan) *launcher.Exit {
 	s.r.live[s.dir] = s
 	s.r.mu.Unlock()
 	if err := launcher.WriteProc(s.dir, &launcher.Proc{PID: pid, Boot: launcher.BootID(), Nonce: s.spec.Nonce}); err != nil {
+		return &launcher.Exit{Error: err.Error()}
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, launcher.LogFile), []byte(plan.Output), 0o600); err != nil {
 		return &launcher.Exit{Error: err.Error()}
 	}
 	s.mu.Lock()

@@ -34,7 +34,7 @@ func script(s *launcher.Spec) Plan {
 	case s.Argv[0] == "no-such-program":
 		return Plan{Fails: "no-such-program is not installed on this machine"}
 	}
-	return Plan{After: -1, Stubborn: strings.Contains(cmd, "trap")}
+	return Plan{After: -1, Output: "up\n", Stubborn: strings.Contains(cmd, "trap")}
 }
 
 // The twin and the real keepers do the same, as far as a reconciler sees it.
@@ -47,7 +47,7 @@ func TestTwinDoesWhatKeepersDo(t *testing.T) {
 	defer keepers.Close()
 	runners := map[string]launcher.Runner{"twin": &Runner{Script: script, Now: launcher.BootNow}, "keepers": keepers}
 	soon := func(d time.Duration) lease.Instant { return launcher.BootNow().Add(d) }
-	const forever = "while :; do sleep 0.05; done"
+	const forever = "echo up; while :; do sleep 0.05; done"
 	for _, c := range []struct {
 		name   string
 		argv   []string
@@ -121,6 +121,7 @@ func play(t *testing.T, r launcher.Runner, dir string, act func(*testing.T, laun
 	}
 	if act != nil {
 		<-s.Started()
+		said(t, dir)
 		s.Close() // as a node that restarts
 		if s, err = r.Adopt(t.Context(), dir); err != nil || s == nil || s.PID() == 0 {
 			t.Fatalf("adopted %v, %v", s, err)
@@ -146,6 +147,23 @@ func play(t *testing.T, r launcher.Runner, dir string, act func(*testing.T, laun
 		return fmt.Sprintf("started, code %d", *e.Code)
 	}
 	return "started, " + e.Signal + ": " + e.Error
+}
+
+// said waits until the session has said that it is up.
+func said(t *testing.T, dir string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(20 * time.Second); ; {
+		if b, _ := os.ReadFile(filepath.Join(dir, launcher.LogFile)); len(b) > 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatal("the session says nothing")
+		}
+	}
 }
 
 // same compares the first words, and the word that matters of the reason.
