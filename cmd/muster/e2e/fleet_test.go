@@ -19,6 +19,7 @@ import (
 
 	"muster/board"
 	"muster/cmd/muster/api"
+	"muster/launcher"
 )
 
 var (
@@ -29,6 +30,8 @@ var (
 var binary string
 
 func TestMain(m *testing.M) {
+	// The tests wait for leases most of their time, not for a processor.
+	_ = flag.Set("test.parallel", "5")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "muster-e2e")
 	if err != nil {
@@ -152,14 +155,31 @@ func (f *fleet) close() {
 	os.RemoveAll(f.dir)
 }
 
-// endSessions kills what the fleet's keepers still hold, by the paths of this fleet's own folder.
+// endSessions kills what the fleet's keepers still hold: the processes that their
+// run folders name, by their ids.
 func (f *fleet) endSessions() {
-	_ = exec.Command("pkill", "-9", "-f", f.dir+"/").Run()
+	procs, _ := filepath.Glob(filepath.Join(f.dir, "*", "runs", "*", "proc.json"))
+	for _, path := range procs {
+		p, err := launcher.ReadProc(filepath.Dir(path))
+		if e, xerr := launcher.ReadExit(filepath.Dir(path)); err != nil || xerr != nil || e != nil {
+			continue
+		}
+		for _, pid := range []int{p.Keeper, p.PID} { // a session dies with its keeper; the second word is for a keeper that was dead
+			env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if strings.Contains(string(env), f.dir) || strings.Contains(string(cmd), f.dir) || strings.HasPrefix(string(cmd), binary+"\x00") {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
 }
 
 func (m *machine) start(extra ...string) {
 	m.t.Helper()
 	argv := append([]string{"up", "--data", m.data, "--name", m.name, "--listen", m.listen}, append(m.args, extra...)...)
+	if testing.Verbose() {
+		argv = append(argv, "--verbose")
+	}
 	argv = append(append([]string{}, m.prefix...), append([]string{binary}, argv...)...)
 	m.cmd = exec.Command(argv[0], argv[1:]...)
 	m.cmd.Env = append(os.Environ(), m.env...)
@@ -252,8 +272,7 @@ func (f *fleet) try(m *machine, verb string, args any, id string) (map[string]an
 			return out, nil
 		}
 		var e *board.Error
-		var open *api.OpenError
-		if errors.As(err, &e) && e.Code != board.Unavailable && e.Code != board.UnknownOutcome && !errors.As(err, &open) {
+		if errors.As(err, &e) && e.Code != board.Unavailable && e.Code != board.UnknownOutcome {
 			return nil, err
 		}
 		retry = true
