@@ -31,6 +31,7 @@ type Client struct {
 type Answer struct {
 	Data      json.RawMessage
 	Index     uint64
+	AgeMS     *int64 // of a local read; nil: not known
 	RequestID string
 }
 
@@ -93,12 +94,18 @@ func (c *Client) Post(ctx context.Context, path string, body any) (*Answer, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout()+2*time.Second)
 	defer cancel()
-	return c.once(ctx, http.MethodPost, path, b)
+	a, err := c.once(ctx, http.MethodPost, path, b)
+	var lost *lostError
+	if errors.As(err, &lost) {
+		return nil, board.Errorf(board.UnknownOutcome, "the node broke the connection: it may or may not have been done").WithHint("see: muster status")
+	}
+	return a, err
 }
 
-// Do has a request executed at most once: under its id (or one minted by the node
-// first) it is sent again, marked as a retry, while the connection fails, until
-// the timeout. Of an outcome that stays unknown the error holds the id.
+// Do has a request executed at most once. Without an id one is minted by the
+// node first; under it the request is sent again, marked as a retry, while the
+// connection fails, until the timeout. Of an outcome that stays unknown the
+// answer holds the id, and the error says so.
 func (c *Client) Do(ctx context.Context, verb string, args any, id string, retry bool) (*Answer, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -106,7 +113,13 @@ func (c *Client) Do(ctx context.Context, verb string, args any, id string, retry
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout()+2*time.Second)
 	defer cancel()
+	if id == "" {
+		if id, err = c.Mint(ctx); err != nil {
+			return nil, err
+		}
+	}
 	d := Do{Verb: verb, Args: raw, ID: id, Retry: retry}
+	sent := false
 	for {
 		body, err := json.Marshal(d)
 		if err != nil {
@@ -114,26 +127,30 @@ func (c *Client) Do(ctx context.Context, verb string, args any, id string, retry
 		}
 		a, err := c.once(ctx, http.MethodPost, "/v1/do", body)
 		var lost *lostError
-		if !errors.As(err, &lost) {
+		switch {
+		case errors.As(err, &lost):
+			sent, d.Retry = true, true
+		case sent && errors.Is(err, &board.Error{Code: board.Unavailable}): // this copy was not executed; one before may have been
+		default:
 			return a, err
 		}
-		if d.ID == "" {
-			return nil, board.Errorf(board.UnknownOutcome, "the node did not answer (%v): it may or may not have been done", lost.err).
-				WithHint("look before you ask again; with --request-id (see: muster status --json) a retry is safe")
-		}
-		d.Retry = true
 		select {
 		case <-ctx.Done():
-			return nil, &OpenError{ID: d.ID}
+			return &Answer{RequestID: d.ID}, board.Errorf(board.UnknownOutcome, "no answer in time: it may or may not have been done").
+				WithHint("ask again with: --request-id %s", d.ID)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-// OpenError is an outcome that nobody told: ask again under the same id.
-type OpenError struct{ ID string }
-
-func (e *OpenError) Error() string { return "it may or may not have been done: no answer in time" }
+// Mint makes a request id.
+func (c *Client) Mint(ctx context.Context) (string, error) {
+	id, err := Decode[string](c.Get(ctx, "/v1/id", nil))
+	if err == nil && id == "" {
+		return "", board.Errorf(board.Unavailable, "this node does not know its fleet's state yet").WithCheck("no_leader").WithHint("see: muster status")
+	}
+	return id, err
+}
 
 // lostError is a connection that broke after the request was written.
 type lostError struct{ err error }
@@ -152,14 +169,35 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte) (*A
 	}
 	res, err := c.client().Do(req)
 	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, os.ErrNotExist) {
-			return nil, c.errNoNode(err)
-		}
-		return nil, &lostError{err}
+		return nil, c.failed(ctx, method, err)
 	}
 	defer res.Body.Close()
-	return answer(res)
+	a, err := answer(res)
+	var lost *lostError
+	if errors.As(err, &lost) {
+		err = c.failed(ctx, method, lost.err)
+	}
+	return a, err
+}
+
+// failed is a call that got no answer: what was not sent, and a read, may simply
+// be asked again; of a write nobody knows.
+func (c *Client) failed(ctx context.Context, method string, err error) error {
+	var op *net.OpError
+	var refused *board.Error
+	switch {
+	case errors.As(err, &refused):
+		return refused // the dialer says why
+	case errors.As(err, &op) && op.Op == "dial" || errors.Is(err, os.ErrNotExist):
+		return c.errNoNode(err)
+	case method != http.MethodGet:
+		return &lostError{err}
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case ctx.Err() != nil:
+		return board.Errorf(board.Unavailable, "the node at %s did not answer in time", orElse(c.Socket, "that address")).WithCheck("no_node")
+	}
+	return board.Errorf(board.Unavailable, "the node at %s broke the connection: %v", orElse(c.Socket, "that address"), err).WithCheck("no_node").WithHint("see: muster status")
 }
 
 func answer(res *http.Response) (*Answer, error) {
@@ -171,7 +209,7 @@ func answer(res *http.Response) (*Answer, error) {
 	if err := json.Unmarshal(b, &env); err != nil {
 		return nil, board.Errorf(board.Internal, "the answer is no muster envelope (HTTP %d)", res.StatusCode)
 	}
-	a := &Answer{Data: env.Data, Index: env.Index, RequestID: res.Header.Get(HeaderRequestID)}
+	a := &Answer{Data: env.Data, Index: env.Index, AgeMS: env.AgeMS, RequestID: res.Header.Get(HeaderRequestID)}
 	if env.Error != nil {
 		e := env.Error.Error
 		if env.Error.RequestID != "" {

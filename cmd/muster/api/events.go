@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +23,7 @@ const (
 // that is slow reads on from its own cursor (architecture.md, feed).
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	if _, err := h.caller(r); err != nil {
-		send(w, nil, 0, err, "")
+		send(w, nil, unread, err, "")
 		return
 	}
 	q := r.URL.Query()
@@ -29,7 +31,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	if s := q.Get("since"); s != "" && s != "now" {
 		key, err := board.ParseEventID(s)
 		if err != nil {
-			send(w, nil, 0, err, "")
+			send(w, nil, unread, err, "")
 			return
 		}
 		cursor = key
@@ -41,8 +43,15 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		cursor = h.newest(r)
 	}
 	if q.Get("follow") != "true" {
-		list, _, index, err := h.page(r, cursor, f)
-		send(w, list, index, err, "")
+		var list []Event
+		var fresh Fresh
+		var err error
+		if last, _ := strconv.Atoi(q.Get("last")); last > 0 {
+			list, fresh, err = h.newestOf(r, min(last, eventPage), f)
+		} else {
+			list, _, fresh, err = h.page(r, cursor, f)
+		}
+		send(w, list, fresh, err, "")
 		return
 	}
 	sse := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
@@ -65,9 +74,9 @@ func (h *handler) newest(r *http.Request) (key string) {
 
 // page reads a bounded number of events after the cursor; more says that the
 // state holds others behind them.
-func (h *handler) page(r *http.Request, cursor string, f filter) (list []Event, next string, index uint64, err error) {
+func (h *handler) page(r *http.Request, cursor string, f filter) (list []Event, next string, fresh Fresh, err error) {
 	list, next = []Event{}, cursor
-	fresh, err := h.b.Read(r.Context(), false, func(v board.View) error {
+	fresh, err = h.b.Read(r.Context(), false, func(v board.View) error {
 		read := 0
 		board.EachEvent(v, cursor, func(key string, e *board.Event) bool {
 			if key <= cursor {
@@ -82,7 +91,47 @@ func (h *handler) page(r *http.Request, cursor string, f filter) (list []Event, 
 		})
 		return nil
 	})
-	return list, next, fresh.Index, err
+	return list, next, fresh, err
+}
+
+// newestOf reads the last n events that are wanted, oldest first. Those of a card
+// are a chain; of all others the state is walked backwards by Seq, piece by piece.
+func (h *handler) newestOf(r *http.Request, n int, f filter) (list []Event, fresh Fresh, err error) {
+	list = []Event{}
+	fresh, err = h.b.Read(r.Context(), false, func(v board.View) error {
+		if f.card != "" {
+			c, err := FindCard(v, f.card)
+			if err != nil {
+				return err
+			}
+			board.CardEvents(v, c, func(e *board.Event) bool {
+				if f.wants(e) {
+					list = append(list, EventOf(e))
+				}
+				return len(list) < n
+			})
+			slices.Reverse(list)
+			return nil
+		}
+		high := v.Seq() + 1
+		for span := uint64(2 * n); high > 0 && len(list) < n; span *= 4 {
+			low := high - min(high, span)
+			var piece []Event
+			board.EachEvent(v, board.EventKey(low, 0), func(key string, e *board.Event) bool {
+				if key >= board.EventKey(high, 0) {
+					return false
+				}
+				if f.wants(e) {
+					piece = append(piece, EventOf(e))
+				}
+				return true
+			})
+			list, high = append(piece, list...), low
+		}
+		list = list[max(0, len(list)-n):]
+		return nil
+	})
+	return list, fresh, err
 }
 
 func (h *handler) follow(w http.ResponseWriter, r *http.Request, sub Sub, cursor string, f filter, sse bool) {
@@ -98,13 +147,13 @@ func (h *handler) follow(w http.ResponseWriter, r *http.Request, sub Sub, cursor
 	defer alive.Stop()
 	_ = rc.Flush()
 	for {
-		list, next, index, err := h.page(r, cursor, f)
+		list, next, fresh, err := h.page(r, cursor, f)
 		if err != nil {
 			return
 		}
 		_ = rc.SetWriteDeadline(time.Now().Add(streamWrite))
 		for _, e := range list {
-			if writeEvent(w, e, index, sse) != nil {
+			if writeEvent(w, e, fresh.Index, sse) != nil {
 				return
 			}
 		}

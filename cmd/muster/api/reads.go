@@ -11,7 +11,7 @@ import (
 func (h *handler) reads(mux *http.ServeMux) {
 	for path, fn := range map[string]answerFunc{
 		"GET /v1/status":                 h.status,
-		"GET /v1/info":                   func(*http.Request, caller) (any, uint64, error) { return h.b.Info(), 0, nil },
+		"GET /v1/info":                   func(*http.Request, caller) (any, Fresh, error) { return h.b.Info(), unread, nil },
 		"GET /v1/nodes":                  h.nodes,
 		"GET /v1/nodes/{id}":             h.node,
 		"GET /v1/boards":                 h.boards,
@@ -20,6 +20,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/cards/{id}":             h.card,
 		"GET /v1/cards/{id}/runs":        h.runs,
 		"GET /v1/cards/{id}/why":         h.why,
+		"GET /v1/sessions":               h.sessions,
 		"GET /v1/tokens":                 h.tokens,
 		"GET /v1/rounds":                 h.rounds,
 		"GET /v1/runs/{id}/log":          h.logs,
@@ -31,17 +32,19 @@ func (h *handler) reads(mux *http.ServeMux) {
 }
 
 // read runs fn on the state, consistent when the caller asks for it.
-func (h *handler) read(r *http.Request, fn func(board.View) error) (uint64, error) {
-	f, err := h.b.Read(r.Context(), r.URL.Query().Get("consistent") == "true", fn)
-	return f.Index, err
+func (h *handler) read(r *http.Request, fn func(board.View) error) (Fresh, error) {
+	return h.b.Read(r.Context(), r.URL.Query().Get("consistent") == "true", fn)
 }
 
-func (h *handler) status(r *http.Request, _ caller) (any, uint64, error) {
+// unread is how fresh an answer is that did not come from the state.
+var unread = Fresh{Age: -1}
+
+func (h *handler) status(r *http.Request, _ caller) (any, Fresh, error) {
 	s, f, err := status(r.Context(), h.b, r.URL.Query().Get("consistent") == "true")
-	return s, f.Index, err
+	return s, f, err
 }
 
-func (h *handler) nodes(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) nodes(r *http.Request, _ caller) (any, Fresh, error) {
 	known := h.b.Readings(r.Context())
 	list := []Node{}
 	i, err := h.read(r, func(v board.View) error {
@@ -54,7 +57,7 @@ func (h *handler) nodes(r *http.Request, _ caller) (any, uint64, error) {
 	return list, i, err
 }
 
-func (h *handler) node(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) node(r *http.Request, _ caller) (any, Fresh, error) {
 	known := h.b.Readings(r.Context())
 	var x Node
 	i, err := h.read(r, func(v board.View) error {
@@ -68,7 +71,7 @@ func (h *handler) node(r *http.Request, _ caller) (any, uint64, error) {
 	return x, i, err
 }
 
-func (h *handler) boards(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) boards(r *http.Request, _ caller) (any, Fresh, error) {
 	list := []Board{}
 	i, err := h.read(r, func(v board.View) error {
 		board.EachBoard(v, func(b *board.Board) bool { list = append(list, BoardOf(v, b, true)); return true })
@@ -85,17 +88,14 @@ func findBoard(v board.View, slug string) (*board.Board, error) {
 	return b, nil
 }
 
-func (h *handler) board(r *http.Request, _ caller) (any, uint64, error) {
-	var x struct {
-		Board
-		List []Card `json:"list"`
-	}
+func (h *handler) board(r *http.Request, _ caller) (any, Fresh, error) {
+	var x BoardDetail
 	i, err := h.read(r, func(v board.View) error {
 		b, err := findBoard(v, r.PathValue("slug"))
 		if err != nil {
 			return err
 		}
-		x.Board, x.List = BoardOf(v, b, true), []Card{}
+		x.Board, x.List, x.Statuses = BoardOf(v, b, true), []Card{}, h.statuses(v, b)
 		board.EachCard(v, b, func(c *board.Card) bool {
 			if c.Stored != "archived" {
 				x.List = append(x.List, CardOf(v, c))
@@ -113,7 +113,7 @@ func byAge(list []Card) {
 }
 
 // workflow is the source of a board's workflow in force.
-func (h *handler) workflow(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) workflow(r *http.Request, _ caller) (any, Fresh, error) {
 	x := map[string]any{}
 	i, err := h.read(r, func(v board.View) error {
 		b, err := findBoard(v, r.PathValue("slug"))
@@ -129,7 +129,7 @@ func (h *handler) workflow(r *http.Request, _ caller) (any, uint64, error) {
 	return x, i, err
 }
 
-func (h *handler) cards(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) cards(r *http.Request, _ caller) (any, Fresh, error) {
 	q := r.URL.Query()
 	list := []Card{}
 	i, err := h.read(r, func(v board.View) error {
@@ -190,7 +190,7 @@ func FindCard(v board.View, ref string) (*board.Card, error) {
 	return nil, board.Errorf(board.NotFound, "no card %q", clip(ref)).WithHint("see: muster card list")
 }
 
-func (h *handler) card(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) card(r *http.Request, _ caller) (any, Fresh, error) {
 	var x CardDetail
 	i, err := h.read(r, func(v board.View) error {
 		c, err := FindCard(v, r.PathValue("id"))
@@ -203,7 +203,7 @@ func (h *handler) card(r *http.Request, _ caller) (any, uint64, error) {
 	return x, i, err
 }
 
-func (h *handler) runs(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) runs(r *http.Request, _ caller) (any, Fresh, error) {
 	list := []Run{}
 	i, err := h.read(r, func(v board.View) error {
 		c, err := FindCard(v, r.PathValue("id"))
@@ -216,16 +216,16 @@ func (h *handler) runs(r *http.Request, _ caller) (any, uint64, error) {
 	return list, i, err
 }
 
-func (h *handler) why(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) why(r *http.Request, _ caller) (any, Fresh, error) {
 	x, err := h.b.Why(r.Context(), r.PathValue("id"))
-	return x, 0, err
+	return x, unread, err
 }
 
-func (h *handler) tokens(r *http.Request, _ caller) (any, uint64, error) {
-	list := []map[string]any{}
+func (h *handler) tokens(r *http.Request, _ caller) (any, Fresh, error) {
+	list := []Token{}
 	i, err := h.read(r, func(v board.View) error {
 		board.EachToken(v, func(t *board.Token) bool {
-			list = append(list, map[string]any{"id": t.ID[:min(8, len(t.ID))], "role": t.Role, "local": t.Local, "uses": t.Uses, "expires_at": optAt(t.Expires), "made_at": at(t.Made), "by": ActorText(t.By)})
+			list = append(list, Token{ID: t.ID[:min(8, len(t.ID))], Role: t.Role, Local: t.Local, Uses: t.Uses, Expires: optAt(t.Expires), Made: at(t.Made), By: ActorText(t.By)})
 			return true
 		})
 		return nil
@@ -233,15 +233,46 @@ func (h *handler) tokens(r *http.Request, _ caller) (any, uint64, error) {
 	return list, i, err
 }
 
-func (h *handler) rounds(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) rounds(r *http.Request, _ caller) (any, Fresh, error) {
 	n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 	x, err := h.b.Rounds(r.Context(), min(max(n, 1), 50))
-	return x, 0, err
+	return x, unread, err
 }
 
-func (h *handler) logs(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) logs(r *http.Request, _ caller) (any, Fresh, error) {
 	q := r.URL.Query()
 	from, _ := strconv.ParseInt(q.Get("from"), 10, 64)
 	x, err := h.b.ReadLog(r.Context(), r.PathValue("id"), max(from, 0), 256<<10, q.Get("wait") == "true")
-	return x, 0, err
+	return x, unread, err
+}
+
+// sessions are those that are not gone, on all machines.
+func (h *handler) sessions(r *http.Request, _ caller) (any, Fresh, error) {
+	list := []Session{}
+	f, err := h.read(r, func(v board.View) error {
+		board.EachHeld(v, "", func(x *board.Held) bool {
+			s := Session{Run: x.Run, Card: x.Card, Board: x.Board, Slot: x.Slot, Node: x.Node, Profile: x.Profile, Status: x.Status,
+				Since: at(x.Since), LeaseS: x.Lease / 1000, Ended: x.Ended, Stopping: x.Stopping}
+			if n := board.GetNode(v, x.Node); n != nil {
+				s.Node = n.Name
+			}
+			list = append(list, s)
+			return true
+		})
+		return nil
+	})
+	return list, f, err
+}
+
+// statuses are a board's, in the order of its workflow.
+func (h *handler) statuses(v board.View, b *board.Board) []string {
+	list := []string{}
+	w, err := h.flows.Of(v, b)
+	if err != nil {
+		return list
+	}
+	for _, s := range w.Order {
+		list = append(list, s)
+	}
+	return list
 }

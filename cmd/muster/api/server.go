@@ -134,9 +134,10 @@ func withPeer(ctx context.Context, c net.Conn, door Door, inTree func(int) bool)
 
 // handler answers one door.
 type handler struct {
-	b    Backend
-	door Door
-	log  *slog.Logger
+	b     Backend
+	door  Door
+	log   *slog.Logger
+	flows *board.Workflows
 }
 
 // Handler is the API for one door.
@@ -144,19 +145,19 @@ func Handler(b Backend, door Door, log *slog.Logger) http.Handler {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{b, door, log}
+	h := &handler{b: b, door: door, log: log, flows: board.NewWorkflows()}
 	mux := http.NewServeMux()
 	h.reads(mux)
+	mux.HandleFunc("GET /v1/id", h.wrap(h.mint))
 	if door != DoorSession {
 		mux.HandleFunc("POST /v1/token", h.wrap(h.token))
-		mux.HandleFunc("GET /v1/id", h.wrap(h.mint))
 	}
 	if door == DoorUser {
 		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))
 	}
 	mux.HandleFunc("POST /v1/do", h.wrap(h.do))
-	mux.HandleFunc("/", h.wrap(func(r *http.Request, _ caller) (any, uint64, error) {
-		return nil, 0, board.Errorf(board.NotFound, "%s %s is not part of this API", r.Method, clip(r.URL.Path)).WithHint("the node may be older than the command; see: muster version")
+	mux.HandleFunc("/", h.wrap(func(r *http.Request, _ caller) (any, Fresh, error) {
+		return nil, unread, board.Errorf(board.NotFound, "%s %s is not part of this API", r.Method, clip(r.URL.Path)).WithHint("the node may be older than the command; see: muster version")
 	}))
 	return mux
 }
@@ -206,7 +207,7 @@ func orElse(s, other string) string {
 	return s
 }
 
-type answerFunc func(r *http.Request, c caller) (data any, index uint64, err error)
+type answerFunc func(r *http.Request, c caller) (data any, f Fresh, err error)
 
 // wrap gives every request its caller, its deadline, its bound and its one
 // answer; a panic is an answer too.
@@ -215,7 +216,7 @@ func (h *handler) wrap(fn answerFunc) http.HandlerFunc {
 		defer func() {
 			if p := recover(); p != nil {
 				h.log.Error("panic in a request", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				send(w, nil, 0, board.Errorf(board.Internal, "%v", p), "")
+				send(w, nil, unread, board.Errorf(board.Internal, "%v", p), "")
 			}
 		}()
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -223,12 +224,12 @@ func (h *handler) wrap(fn answerFunc) http.HandlerFunc {
 		defer cancel()
 		c, err := h.caller(r)
 		if err != nil {
-			send(w, nil, 0, err, "")
+			send(w, nil, unread, err, "")
 			return
 		}
 		ctx = context.WithValue(ctx, writerKey{}, w)
-		data, index, err := fn(r.WithContext(ctx), c)
-		send(w, data, index, err, w.Header().Get(HeaderRequestID))
+		data, fresh, err := fn(r.WithContext(ctx), c)
+		send(w, data, fresh, err, w.Header().Get(HeaderRequestID))
 	}
 }
 
@@ -243,8 +244,12 @@ func timeoutOf(r *http.Request) time.Duration {
 var statusOf = map[board.Code]int{board.Invalid: 400, board.NotFound: 404, board.Refused: 409, board.Conflict: 409, board.Exhausted: 413,
 	board.Unavailable: 503, board.UnknownOutcome: 504, board.Internal: 500}
 
-func send(w http.ResponseWriter, data any, index uint64, err error, id string) {
-	env := Envelope{V: Version, Index: index}
+func send(w http.ResponseWriter, data any, f Fresh, err error, id string) {
+	env := Envelope{V: Version, Index: f.Index}
+	if f.Age >= 0 && err == nil {
+		ms := f.Age.Milliseconds()
+		env.AgeMS = &ms
+	}
 	status := http.StatusOK
 	if err != nil {
 		env.Error = failure(err, id)
@@ -300,13 +305,13 @@ var spoken = map[string]bool{board.VBoardCreate: true, board.VBoardApply: true, 
 	board.VCardLink: true, board.VCardUnlink: true, board.VEvent: true, board.VStart: true, board.VTokenRevoke: true, board.VNodeVote: true, board.VBarrier: true}
 
 // do executes one request.
-func (h *handler) do(r *http.Request, c caller) (any, uint64, error) {
+func (h *handler) do(r *http.Request, c caller) (any, Fresh, error) {
 	var d Do
 	if err := decode(r, &d); err != nil {
-		return nil, 0, err
+		return nil, unread, err
 	}
 	if !spoken[d.Verb] {
-		return nil, 0, board.Errorf(board.Invalid, "unknown verb %q", clip(d.Verb)).WithHint("the node may be older than the command; see: muster version")
+		return nil, unread, board.Errorf(board.Invalid, "unknown verb %q", clip(d.Verb)).WithHint("the node may be older than the command; see: muster version")
 	}
 	if d.ID == "" {
 		d.ID = h.b.MintID()
@@ -323,29 +328,29 @@ func (h *handler) do(r *http.Request, c caller) (any, uint64, error) {
 		res = h.b.Do(r.Context(), req)
 	}
 	if res.Err != nil {
-		return nil, res.Seq, res.Err
+		return nil, unread, res.Err
 	}
-	return res.Data, res.Seq, nil
+	return res.Data, Fresh{Index: res.Seq, Age: -1}, nil
 }
 
 type writerKey struct{}
 
-func (h *handler) token(r *http.Request, c caller) (any, uint64, error) {
+func (h *handler) token(r *http.Request, c caller) (any, Fresh, error) {
 	var o TokenOptions
 	if err := decode(r, &o); err != nil {
-		return nil, 0, err
+		return nil, unread, err
 	}
 	ans, err := h.b.NewToken(r.Context(), c.actor, o)
 	if err != nil {
-		return nil, 0, err
+		return nil, unread, err
 	}
-	return ans, 0, nil
+	return ans, unread, nil
 }
 
-func (h *handler) mint(*http.Request, caller) (any, uint64, error) { return h.b.MintID(), 0, nil }
+func (h *handler) mint(*http.Request, caller) (any, Fresh, error) { return h.b.MintID(), unread, nil }
 
-func (h *handler) stop(r *http.Request, _ caller) (any, uint64, error) {
+func (h *handler) stop(r *http.Request, _ caller) (any, Fresh, error) {
 	info := h.b.Info()
 	h.b.Stop(r.URL.Query().Get("restart") == "true")
-	return info, 0, nil
+	return info, unread, nil
 }

@@ -185,6 +185,52 @@ type Status struct {
 	Time     time.Time `json:"time"`
 }
 
+// BoardDetail is a board with its cards, oldest first, and its statuses in the workflow's order.
+type BoardDetail struct {
+	Board
+	Statuses []string `json:"statuses"`
+	List     []Card   `json:"list"`
+}
+
+// Session is one session that is not gone (M-35).
+type Session struct {
+	Run      string    `json:"run"`
+	Card     string    `json:"card"`
+	Board    string    `json:"board"`
+	Slot     string    `json:"slot"`
+	Node     string    `json:"node"`
+	Profile  string    `json:"profile"`
+	Status   string    `json:"status"`
+	Since    time.Time `json:"since"`
+	LeaseS   int64     `json:"lease_s,omitempty"`
+	Ended    bool      `json:"ended,omitempty"`    // its run has its verdict
+	Stopping bool      `json:"stopping,omitempty"` // it was told to stop
+}
+
+// Why explains where a card stands.
+type Why struct {
+	Card     string         `json:"card"`
+	Status   string         `json:"status"`
+	Check    string         `json:"check"`
+	Text     string         `json:"text"`
+	Since    *time.Time     `json:"since,omitempty"`
+	Values   map[string]any `json:"values,omitempty"`
+	Fix      string         `json:"fix,omitempty"`
+	Position int            `json:"position,omitempty"` // in its board's queue, from 1
+	Live     bool           `json:"live"`               // with the leader's readings
+}
+
+// Token is a token as people may see it: no secret, and only the beginning of its hash.
+type Token struct {
+	ID      string     `json:"id"`
+	Role    string     `json:"role"`
+	Local   string     `json:"local,omitempty"`
+	Uses    int64      `json:"uses"` // left; 0 without a bound
+	Expires *time.Time `json:"expires_at,omitempty"`
+	Made    time.Time  `json:"made_at"`
+	By      string     `json:"by"`
+}
+
 // LogChunk is a piece of a run's log.
 type LogChunk struct {
 	Chunk []byte `json:"chunk"`

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster/board"
+	"muster/board/workflow"
+	"muster/cmd/muster/api"
+)
+
+func (a *app) boardCmd() *cobra.Command {
+	return group("board", "boards of cards", a.boardCreate(), a.boardApply(), a.boardSet(), a.boardList(), a.boardShow())
+}
+
+func (a *app) boardCreate() *cobra.Command {
+	var file string
+	c := verb("create B [prefix=P] [label=L]", "make a board", 1, -1, func(c *cobra.Command, args []string) error {
+		req := board.BoardCreate{Slug: args[0]}
+		for _, s := range args[1:] {
+			k, v, err := pair(s)
+			if err != nil {
+				return err
+			}
+			switch k {
+			case "prefix":
+				req.Prefix = v
+			case "label":
+				req.Label = v
+			default:
+				return usagef("board create takes prefix= and label=; the rest with: muster board set %s %s", args[0], s)
+			}
+		}
+		if file != "" {
+			src, err := a.lintFile(file)
+			if err != nil {
+				return err
+			}
+			req.YAML = string(src)
+		}
+		ans, err := a.do(c.Context(), board.VBoardCreate, req)
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.Slug} }, func(r doneAnswer) {
+			a.printf("board %s is made; its cards are %s-1, %s-2, ...\n", r.Slug, r.Prefix, r.Prefix)
+			a.hint("muster card add TITLE --board %s", r.Slug)
+		})
+	})
+	c.Flags().StringVarP(&file, "file", "f", "", "its workflow (default: the default workflow)")
+	return c
+}
+
+// source is a file's content; "-" is stdin.
+func (a *app) source(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(a.io.In, 16<<20))
+	}
+	return os.ReadFile(file)
+}
+
+// lintFile reads a workflow, prints what is wrong in it, and refuses errors
+// before anything is sent. What extends a board is looked at by the fleet.
+func (a *app) lintFile(file string) ([]byte, error) {
+	src, err := a.source(file)
+	if err != nil {
+		return nil, fmt.Errorf("workflow: %w", err)
+	}
+	if strings.Contains(string(src), "extends: board:") {
+		return src, nil
+	}
+	_, rep := workflow.Load(src, nil)
+	for _, f := range rep.Findings {
+		fmt.Fprintf(a.io.Err, "%s:%s\n", visible(file), visible(f.String()))
+	}
+	if rep.Failed() {
+		return nil, board.Errorf(board.Invalid, "%s has mistakes; nothing was changed", file).WithCheck("workflow").WithHint("see: muster workflow show, and: muster workflow lint %s", file)
+	}
+	return src, nil
+}
+
+func (a *app) boardApply() *cobra.Command {
+	var file string
+	var dry bool
+	c := verb("apply [B] -f FILE", "save a board's workflow", 0, 1, func(c *cobra.Command, args []string) error {
+		if file == "" {
+			return usagef("which workflow? give -f FILE")
+		}
+		src, err := a.lintFile(file)
+		if err != nil {
+			return err
+		}
+		ans, err := a.do(c.Context(), board.VBoardApply, board.BoardApply{Board: a.boardArg(args), YAML: string(src), DryRun: dry})
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.Board} }, func(r doneAnswer) {
+			moved := ""
+			if r.Moved > 0 {
+				moved = fmt.Sprintf("; %d card(s) moved by `migrate`", r.Moved)
+			}
+			if r.DryRun {
+				a.printf("board %s would take it as version %d%s\n", r.Board, r.Version, moved)
+				return
+			}
+			a.printf("board %s has workflow version %d%s\n", r.Board, r.Version, moved)
+		})
+	})
+	c.Flags().StringVarP(&file, "file", "f", "", "the workflow (- is stdin)")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only look whether it would be taken")
+	return c
+}
+
+func (a *app) boardArg(args []string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	return a.boardName()
+}
+
+func (a *app) boardSet() *cobra.Command {
+	return verb("set [B] KEY=VALUE...", "change label, home, keep, zone or params.NAME (null removes)", 1, -1, func(c *cobra.Command, args []string) error {
+		name := a.boardName()
+		if !strings.Contains(args[0], "=") {
+			name, args = args[0], args[1:]
+		}
+		if len(args) == 0 {
+			return usagef("use: muster board set [B] KEY=VALUE...")
+		}
+		req := board.BoardSet{Board: name, Set: map[string]json.RawMessage{}}
+		for _, s := range args {
+			k, v, err := pair(s)
+			if err != nil {
+				return err
+			}
+			req.Set[k] = value(v)
+		}
+		ans, err := a.do(c.Context(), board.VBoardSet, req)
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.Board} }, func(r doneAnswer) { a.printf("board %s is set\n", r.Board) })
+	})
+}
+
+func (a *app) boardList() *cobra.Command {
+	return verb("list", "all boards", 0, 0, func(c *cobra.Command, _ []string) error {
+		ans, err := a.get(c.Context(), "/v1/boards", nil)
+		return show(a, ans, err, func(l []api.Board) (ids []string) {
+			for _, b := range l {
+				ids = append(ids, b.Slug)
+			}
+			return ids
+		}, a.printBoards)
+	})
+}
+
+func (a *app) boardShow() *cobra.Command {
+	var watch, yaml bool
+	c := verb("show [B]", "a board with its cards", 0, 1, func(c *cobra.Command, args []string) error {
+		name := a.boardArg(args)
+		switch {
+		case yaml:
+			return a.showWorkflow(c.Context(), name)
+		case watch:
+			return a.watch(c.Context(), name)
+		}
+		ans, err := a.get(c.Context(), "/v1/boards/"+url.PathEscape(name), nil)
+		return show(a, ans, err, func(b api.BoardDetail) []string { return cardIDs(b.List) }, func(b api.BoardDetail) { a.printBoard(&b) })
+	})
+	c.Flags().BoolVar(&watch, "watch", false, "show it again whenever it changes")
+	c.Flags().BoolVar(&yaml, "yaml", false, "its workflow as written")
+	return c
+}
+
+// printBoard prints the cards by status, in the workflow's order.
+func (a *app) printBoard(b *api.BoardDetail) {
+	a.printf("%s  %s  workflow %d\n", a.color(bold, oneLine(b.Slug)), oneLine(b.Label), b.Workflow)
+	if b.Paused != "" {
+		a.printf("%s %s\n", a.color(yellow, "paused by"), oneLine(b.Paused))
+	}
+	by := map[string][]api.Card{}
+	var order []string
+	for _, s := range b.Statuses {
+		order = append(order, s)
+	}
+	for _, c := range b.List {
+		if by[c.Status] == nil && !contains(order, c.Status) {
+			order = append(order, c.Status)
+		}
+		by[c.Status] = append(by[c.Status], c)
+	}
+	if len(b.List) == 0 {
+		a.printf("\nno cards; file one: muster card add TITLE\n")
+	}
+	for _, s := range order {
+		list := by[s]
+		if len(list) == 0 {
+			continue
+		}
+		a.printf("\n%s (%d)\n", a.color(statusColor(list[0].Stored), oneLine(s)), len(list))
+		skip := 0
+		if finished(list[0].Stored) && len(list) > 10 {
+			skip = len(list) - 10
+			a.printf("  ... %d older ones: muster card list --status %s\n", skip, oneLine(s))
+		}
+		for _, c := range list[skip:] {
+			a.printf("  %-8s  %s%s\n", oneLine(c.ID), oneLine(clip(c.Title, 60)), a.color(dim, oneLine(aside(c))))
+		}
+	}
+}
+
+func finished(stored string) bool {
+	return stored == "done" || stored == "cancelled" || stored == "archived"
+}
+
+// aside is what a card's line says besides its title.
+func aside(c api.Card) string {
+	s := ""
+	if c.Run != nil {
+		s += "  run " + *c.Run
+	}
+	switch {
+	case c.Attention != nil:
+		s += "  ! " + clip(c.Attention.Text, 60)
+	case c.Reason != nil:
+		s += "  " + clip(c.Reason.Text, 60)
+	}
+	return s
+}
+
+func contains(l []string, s string) bool {
+	for _, x := range l {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"muster/board"
+	"muster/cmd/muster/api"
+)
+
+func (a *app) cardCmd() *cobra.Command {
+	return group("card", "the cards of a board", a.cardAdd(), a.cardList(), a.cardShow(), a.cardEdit(), a.cardLink(), a.cardUnlink())
+}
+
+// cardFlags are the fields of a card as flags: those that were given become fields.
+type cardFlags struct {
+	title, body, assignee, machine, model, workspace, branch, kind, startAfter string
+	priority, maxRetries, maxTurns                                             int64
+	maxRuntime                                                                 time.Duration
+	goal                                                                       bool
+	skills, labels                                                             []string
+}
+
+func (k *cardFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&k.body, "body", "", "the card's text (- reads stdin)")
+	f.StringVar(&k.assignee, "assignee", "", "profile that works it")
+	f.StringVar(&k.machine, "machine", "", "machine it is bound to")
+	f.Int64Var(&k.priority, "priority", 0, "higher starts first")
+	f.StringArrayVar(&k.skills, "skill", nil, "skill for its session, as often as you like")
+	f.StringVar(&k.model, "model", "", "model of its sessions")
+	f.DurationVar(&k.maxRuntime, "max-runtime", 0, "a run takes no longer")
+	f.Int64Var(&k.maxRetries, "max-retries", 0, "failures in a row that block it")
+	f.BoolVar(&k.goal, "goal", false, "its session is asked to go on until the goal is reached")
+	f.Int64Var(&k.maxTurns, "goal-max-turns", 0, "... so often")
+	f.StringVar(&k.workspace, "workspace", "", "scratch, dir:PATH or worktree:REPO")
+	f.StringVar(&k.branch, "branch", "", "branch of its worktree")
+	f.StringVar(&k.kind, "kind", "", "what kind of work it is")
+	f.StringArrayVar(&k.labels, "label", nil, "k=v, as often as you like")
+	f.StringVar(&k.startAfter, "start-after", "", "do not start it before TIME (+2h, 2030-01-31 09:00, RFC 3339)")
+}
+
+// fields are the given ones.
+func (a *app) cardFields(c *cobra.Command, k *cardFlags) (x board.CardFields, err error) {
+	f := c.Flags()
+	str := func(name string, v *string) *string {
+		if f.Changed(name) {
+			return v
+		}
+		return nil
+	}
+	num := func(name string, v *int64) *int64 {
+		if f.Changed(name) {
+			return v
+		}
+		return nil
+	}
+	x.Assignee, x.Machine, x.Model, x.Workspace = str("assignee", &k.assignee), str("machine", &k.machine), str("model", &k.model), str("workspace", &k.workspace)
+	x.Branch, x.Kind = str("branch", &k.branch), str("kind", &k.kind)
+	x.Priority, x.MaxRetries, x.GoalMaxTurns = num("priority", &k.priority), num("max-retries", &k.maxRetries), num("goal-max-turns", &k.maxTurns)
+	if f.Changed("body") {
+		if k.body == "-" {
+			b, err := io.ReadAll(io.LimitReader(a.io.In, 64<<20))
+			if err != nil {
+				return x, fmt.Errorf("body: %w", err)
+			}
+			k.body = string(b)
+		}
+		x.Body = &k.body
+	}
+	if f.Changed("max-runtime") {
+		s := int64(k.maxRuntime / time.Second)
+		x.MaxRuntime = &s
+	}
+	if f.Changed("goal") {
+		x.Goal = &k.goal
+	}
+	if f.Changed("skill") {
+		x.Skills = &k.skills
+	}
+	for _, l := range k.labels {
+		key, v, err := pair(l)
+		if err != nil {
+			return x, err
+		}
+		if x.Labels == nil {
+			x.Labels = map[string]string{}
+		}
+		x.Labels[key] = v
+	}
+	if f.Changed("start-after") {
+		var ms int64
+		if k.startAfter != "" {
+			t, err := moment(k.startAfter, a.io.Now())
+			if err != nil {
+				return x, err
+			}
+			ms = t.UnixMilli()
+		}
+		x.StartAfter = &ms
+	}
+	return x, nil
+}
+
+func (a *app) cardAdd() *cobra.Command {
+	k := &cardFlags{}
+	req := board.CardAdd{}
+	c := verb("add TITLE", "file a card", 1, 1, func(c *cobra.Command, args []string) (err error) {
+		if req.CardFields, err = a.cardFields(c, k); err != nil {
+			return err
+		}
+		req.Title, req.Board = &args[0], a.boardName()
+		ans, err := a.do(c.Context(), board.VCardAdd, req)
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) {
+			a.printf("%s\n", r.ID)
+			a.hint("it is %s; see: muster card show %s, muster why %s", r.Status, r.ID, r.ID)
+		})
+	})
+	k.add(c)
+	f := c.Flags()
+	f.StringArrayVar(&req.After, "after", nil, "card it waits for, as often as you like")
+	f.StringArrayVar(&req.After, "parent", nil, "the same as --after")
+	f.StringVar(&req.SubtaskOf, "subtask-of", "", "card it is a part of")
+	f.BoolVar(&req.Triage, "triage", false, "only an idea yet")
+	return c
+}
+
+func (a *app) cardEdit() *cobra.Command {
+	k := &cardFlags{}
+	c := verb("edit ID", "change fields of a card", 1, 1, func(c *cobra.Command, args []string) (err error) {
+		req := board.CardEdit{Card: args[0]}
+		if req.CardFields, err = a.cardFields(c, k); err != nil {
+			return err
+		}
+		if c.Flags().Changed("title") {
+			req.Title = &k.title
+		}
+		if c.LocalNonPersistentFlags().NFlag() == 0 {
+			return usagef("change what? see: muster card edit --help")
+		}
+		ans, err := a.do(c.Context(), board.VCardEdit, req)
+		return a.done(ans, err, "%s is changed")
+	})
+	k.add(c)
+	c.Flags().StringVar(&k.title, "title", "", "its title")
+	return c
+}
+
+// done prints a request's plain answer.
+func (a *app) done(ans *api.Answer, err error, said string) error {
+	return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) { a.printf(said+"\n", oneLine(r.ID)) })
+}
+
+func (a *app) cardLink() *cobra.Command {
+	req := board.CardLink{}
+	c := verb("link CARD --after ID", "let a card wait for another", 1, 1, func(c *cobra.Command, args []string) error {
+		req.Card = args[0]
+		ans, err := a.do(c.Context(), board.VCardLink, req)
+		return a.done(ans, err, "%s waits for "+strings.ReplaceAll(oneLine(join(req.After)), "%", "%%"))
+	})
+	return a.linkFlags(c, &req)
+}
+
+func (a *app) cardUnlink() *cobra.Command {
+	req := board.CardLink{}
+	c := verb("unlink CARD --after ID", "let it wait no longer", 1, 1, func(c *cobra.Command, args []string) error {
+		if len(req.After) == 0 {
+			return usagef("unlink from what? give --after ID")
+		}
+		req.Card = args[0]
+		ans, err := a.do(c.Context(), board.VCardUnlink, req)
+		return a.done(ans, err, "%s does not wait for "+strings.ReplaceAll(oneLine(join(req.After)), "%", "%%")+" any more")
+	})
+	return a.linkFlags(c, &req)
+}
+
+func (a *app) linkFlags(c *cobra.Command, req *board.CardLink) *cobra.Command {
+	c.Flags().StringArrayVar(&req.After, "after", nil, "card it waits for, as often as you like")
+	c.Flags().StringArrayVar(&req.After, "parent", nil, "the same as --after")
+	return c
+}
+
+func cardIDs(l []api.Card) (ids []string) {
+	for _, c := range l {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+func (a *app) cardList() *cobra.Command {
+	var status, labels []string
+	var assignee, machine string
+	var all, attention bool
+	c := verb("list", "cards, oldest first", 0, 0, func(c *cobra.Command, _ []string) error {
+		q := url.Values{"status": status, "label": labels}
+		for k, v := range map[string]string{"assignee": assignee, "machine": machine, "board": a.board} {
+			if v != "" {
+				q.Set(k, v)
+			}
+		}
+		for k, v := range map[string]bool{"all": all, "attention": attention} {
+			if v {
+				q.Set(k, "true")
+			}
+		}
+		ans, err := a.get(c.Context(), "/v1/cards", q)
+		return show(a, ans, err, cardIDs, a.printCards)
+	})
+	f := c.Flags()
+	f.StringSliceVar(&status, "status", nil, "in this status, as often as you like")
+	f.StringVar(&assignee, "assignee", "", "of this profile")
+	f.StringVar(&machine, "machine", "", "bound to this machine")
+	f.StringArrayVar(&labels, "label", nil, "with this label, k=v or k")
+	f.BoolVar(&all, "all", false, "archived ones too")
+	f.BoolVar(&attention, "attention", false, "that need a person")
+	return c
+}
+
+func (a *app) printCards(l []api.Card) {
+	t := a.table("CARD", "STATUS", "ASSIGNEE", "AGE", "TITLE", "")
+	for _, c := range l {
+		t.row(c.ID, cell{c.Status, statusColor(c.Stored)}, orDash(c.Assignee), a.since(c.CreatedAt), clip(c.Title, 60), cell{strings.TrimSpace(aside(c)), dim})
+	}
+	t.print(a.io.Out)
+}
+
+func (a *app) cardShow() *cobra.Command {
+	return verb("show [ID]", "a card with its text, thread and runs", 0, 1, func(c *cobra.Command, args []string) error {
+		id, err := a.cardArg(args)
+		if err != nil {
+			return err
+		}
+		ans, err := a.get(c.Context(), "/v1/cards/"+url.PathEscape(id), nil)
+		return show(a, ans, err, func(d api.CardDetail) []string { return []string{d.ID} }, func(d api.CardDetail) { a.printCard(&d) })
+	})
+}
+
+// cardArg is the card of the arguments, or the session's own.
+func (a *app) cardArg(args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	return a.ownCard()
+}
+
+func (a *app) printCard(d *api.CardDetail) {
+	a.printf("%s  %s\n", a.color(bold, oneLine(d.ID)), oneLine(d.Title))
+	run, reason, attention, start := "", "", "", ""
+	if d.Run != nil {
+		run = *d.Run
+	}
+	if d.Reason != nil {
+		reason = d.Reason.Text
+		if d.Reason.Since != nil {
+			reason += " (since " + a.since(*d.Reason.Since) + ")"
+		}
+	}
+	if d.Attention != nil {
+		attention = d.Attention.Kind + ": " + d.Attention.Text
+	}
+	if d.StartAfter != nil {
+		start = clock(*d.StartAfter)
+	}
+	a.fields([][2]string{{"status", d.Status}, {"board", d.Board}, {"assignee", d.Assignee}, {"machine", d.Machine}, {"priority", nonZero(d.Priority)},
+		{"run", run}, {"waits", reason}, {"attention", attention}, {"waits for", join(d.WaitsFor)}, {"waited by", join(d.WaitedBy)}, {"part of", d.SubtaskOf},
+		{"not before", start}, {"failures", nonZero(d.Failures)}, {"last error", d.LastError}, {"workspace", d.Workspace}, {"branch", d.Branch},
+		{"skills", join(d.Skills)}, {"labels", dict(d.Labels)}, {"filed", clock(d.CreatedAt) + " by " + d.Creator}, {"changed", a.since(d.UpdatedAt) + " ago"}})
+	if d.Body != "" {
+		a.printf("\n%s\n", strings.TrimRight(visible(d.Body), "\n"))
+	}
+	if len(d.Runs) > 0 {
+		a.printf("\n")
+		a.printRuns(d.Runs)
+	}
+	for _, m := range d.Comments {
+		a.printf("\n%s\n%s\n", a.color(dim, oneLine(m.Author)+", "+a.since(m.At)+" ago:"), strings.TrimRight(visible(m.Text), "\n"))
+	}
+}
+
+func nonZero(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"muster/board"
+	"muster/cmd/muster/api"
+)
+
+// Exit codes.
+const (
+	ExitOK      = 0
+	ExitFailed  = 1 // refused or failed
+	ExitUsage   = 2
+	ExitNoNode  = 3 // no node, or no leader in time
+	ExitUnknown = 4 // it may or may not have happened: ask again under the same --request-id
+)
+
+const (
+	defaultTimeout = 15 * time.Second
+	patience       = 10 * time.Minute // how long a session's verb waits for its node and a leader
+)
+
+// Deps are the rooms behind the verbs that are not answered by a node's API.
+type Deps struct {
+	Version string
+	// Up runs a node until ctx ends, or until it was asked to stop or failed.
+	Up func(ctx context.Context, o UpOptions) error
+	// Door reaches a node's door at addr with a token, whose hashes pin its key:
+	// how to dial it, and the Authorization header to send.
+	Door func(addr, token string) (dial func(context.Context) (net.Conn, error), auth string, err error)
+	// Check reads the store of a stopped node, or a state file, and changes nothing.
+	Check func(path string) (*CheckReport, error)
+	Demo  func(ctx context.Context, o DemoOptions) error
+	Bench func(args []string, stdout, stderr io.Writer) int
+}
+
+// IO is a command's surroundings.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      func(string) string
+	Terminal bool // Out is a terminal
+	Now      func() time.Time
+}
+
+// OS is the surroundings of this process.
+func OS() IO {
+	s, err := os.Stdout.Stat()
+	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Now: time.Now,
+		Terminal: err == nil && s.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"}
+}
+
+// app is one call of the command line.
+type app struct {
+	deps Deps
+	io   IO
+
+	data, node, tokenFile, board string
+	json, quiet, consistent      bool
+	requestID                    string
+	timeout                      time.Duration
+	timeoutSet, dataSet          bool
+	noColor                      bool
+
+	session *session
+	cl      *api.Client
+}
+
+// Main runs one command and returns its exit code.
+func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
+	a := &app{deps: deps, io: surroundings}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.io.In)
+	root.SetOut(a.io.Out)
+	root.SetErr(a.io.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	if strings.HasPrefix(err.Error(), "unknown command") {
+		err = usagef("%v", err)
+	}
+	a.complain(err)
+	return exitCode(err)
+}
+
+// usageError is a call that cannot be meant.
+type usageError struct{ msg string }
+
+func (e *usageError) Error() string { return e.msg }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// codeError ends a command with a code of its own; what there is to say has been said.
+type codeError int
+
+func (e codeError) Error() string { return "" }
+
+// callError is a failed call with the id to ask again with.
+type callError struct {
+	err *board.Error
+	id  string
+}
+
+func (e *callError) Error() string { return e.err.Message }
+func (e *callError) Unwrap() error { return e.err }
+
+func exitCode(err error) int {
+	var usage *usageError
+	var code codeError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &usage):
+		return ExitUsage
+	}
+	switch board.CodeOf(err) {
+	case board.Unavailable:
+		return ExitNoNode
+	case board.UnknownOutcome:
+		return ExitUnknown
+	}
+	return ExitFailed
+}
+
+// complain tells what went wrong, and what next.
+func (a *app) complain(err error) {
+	var code codeError
+	if errors.As(err, &code) {
+		return
+	}
+	e, id := failure(err)
+	if a.json {
+		a.printJSON(api.Envelope{V: api.Version, Error: &api.Failure{Error: *e, RequestID: id}})
+		return
+	}
+	fmt.Fprintf(a.io.Err, "muster: %s\n", visible(e.Message))
+	if e.Hint != "" {
+		fmt.Fprintf(a.io.Err, "hint: %s\n", visible(e.Hint))
+	}
+	if id != "" && !strings.Contains(e.Hint, id) {
+		fmt.Fprintf(a.io.Err, "hint: ask again with: --request-id %s\n", visible(id))
+	}
+}
+
+func failure(err error) (e *board.Error, id string) {
+	var call *callError
+	var usage *usageError
+	switch {
+	case errors.As(err, &call):
+		return call.err, call.id
+	case errors.As(err, &e):
+		return e, ""
+	case errors.As(err, &usage):
+		return board.Errorf(board.Invalid, "%s", usage.msg).WithCheck("usage").WithHint("see: muster help"), ""
+	case errors.Is(err, context.Canceled):
+		return board.Errorf(board.Internal, "interrupted"), ""
+	}
+	return board.Errorf(board.Internal, "%v", err), ""
+}
+
+// root is the tree of all verbs.
+func (a *app) root() *cobra.Command {
+	c := &cobra.Command{
+		Use: "muster", Short: "a board of work for a fleet of equal machines",
+		SilenceErrors: true, SilenceUsage: true, Version: a.deps.Version,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.settle(c) },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
+	f := c.PersistentFlags()
+	f.StringVar(&a.data, "data", "", "data folder of the local node (MUSTER_HOME; default ~/.muster)")
+	f.StringVar(&a.node, "node", "", "address of another node, with a token")
+	f.StringVar(&a.tokenFile, "token-file", "", "file that holds a token")
+	f.StringVar(&a.board, "board", "", "board (MUSTER_BOARD; default: default)")
+	f.BoolVar(&a.json, "json", false, "answer as JSON")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "ids only")
+	f.BoolVar(&a.consistent, "consistent", false, "read what is true now, through the leader")
+	f.StringVar(&a.requestID, "request-id", "", "ask again under the id of an earlier request")
+	f.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long an answer may take")
+	f.BoolVar(&a.noColor, "no-color", false, "no colours (NO_COLOR)")
+	c.AddCommand(a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.tokenCmd(), a.statusCmd(), a.nodeCmd())
+	c.AddCommand(a.boardCmd(), a.cardCmd())
+	c.AddCommand(a.sayCmds()...)
+	c.AddCommand(a.startCmd(), a.whyCmd(), a.dispatchCmd(), a.logCmd(), a.runsCmd(), a.eventsCmd(), a.waitCmd())
+	c.AddCommand(a.workflowCmd(), a.checkCmd(), a.demoCmd(), a.benchCmd(), a.versionCmd(), a.completionCmd())
+	return c
+}
+
+// settle fills what flags leave open: flags before environment before defaults.
+func (a *app) settle(c *cobra.Command) error {
+	f := c.Flags()
+	a.dataSet, a.timeoutSet = f.Changed("data"), f.Changed("timeout")
+	if a.timeout <= 0 {
+		return usagef("--timeout %s: give a time above 0, e.g. 15s", a.timeout)
+	}
+	if a.board == "" {
+		a.board = a.io.Env("MUSTER_BOARD")
+	}
+	if a.io.Env("NO_COLOR") != "" {
+		a.noColor = true
+	}
+	if a.json && a.quiet {
+		return usagef("--json and -q exclude each other")
+	}
+	return nil
+}
+
+// home is the data folder of the local node.
+func (a *app) home() (string, error) {
+	dir := a.data
+	if dir == "" {
+		dir = a.io.Env("MUSTER_HOME")
+	}
+	if dir == "" {
+		h := a.io.Env("HOME")
+		if h == "" {
+			return "", usagef("no home folder is known here: give --data DIR")
+		}
+		dir = filepath.Join(h, ".muster")
+	}
+	return filepath.Abs(dir)
+}
+
+// verb is a command that takes from least to most arguments (most < 0: any number).
+func verb(use, short string, least, most int, run func(c *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, RunE: run, Args: func(c *cobra.Command, args []string) error {
+		if len(args) >= least && (most < 0 || len(args) <= most) {
+			return nil
+		}
+		return usagef("use: %s", c.UseLine())
+	}}
+}
+
+// group is a noun: it does nothing by itself.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, RunE: func(c *cobra.Command, args []string) error {
+		names := make([]string, len(subs))
+		for i, s := range subs {
+			names[i] = s.Name()
+		}
+		if len(args) > 0 {
+			return usagef("unknown verb %q of muster %s: use %s", args[0], use, strings.Join(names, ", "))
+		}
+		return usagef("muster %s: which verb? use %s", use, strings.Join(names, ", "))
+	}}
+	c.AddCommand(subs...)
+	return c
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"muster/cmd/muster/api"
+)
+
+// visible makes the control characters of foreign text visible, so that no text
+// can steer a terminal; line ends and tabs stay.
+func visible(s string) string { return escape(s, "\n\t") }
+
+// oneLine is visible text for a table.
+func oneLine(s string) string { return escape(s, "") }
+
+func escape(s, keep string) string {
+	clean := true
+	for _, r := range s {
+		if hidden(r) && !strings.ContainsRune(keep, r) {
+			clean = false
+			break
+		}
+	}
+	if clean && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case strings.ContainsRune(keep, r) || !hidden(r):
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// hidden are control characters, and those that reorder or hide what stands beside them.
+func hidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || r == 0xfeff || r == 0x200b
+}
+
+// printJSON prints one line of JSON.
+func (a *app) printJSON(v any) {
+	e := json.NewEncoder(a.io.Out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v)
+}
+
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.io.Out, format, args...) }
+
+// hint tells what to type next, to people.
+func (a *app) hint(format string, args ...any) {
+	if !a.json && !a.quiet {
+		fmt.Fprintf(a.io.Err, "hint: "+format+"\n", args...)
+	}
+}
+
+// show prints an answer: as it came (--json), its ids (-q), or for people.
+func show[T any](a *app, ans *api.Answer, err error, ids func(T) []string, human func(T)) error {
+	if err != nil {
+		return err
+	}
+	if a.json {
+		data := ans.Data
+		if len(data) == 0 {
+			data = json.RawMessage("{}")
+		}
+		a.printJSON(api.Envelope{V: api.Version, Index: ans.Index, AgeMS: ans.AgeMS, Data: data})
+		return nil
+	}
+	x, err := api.Decode[T](ans, nil)
+	if err != nil {
+		return err
+	}
+	if a.quiet {
+		for _, id := range ids(x) {
+			a.printf("%s\n", oneLine(id))
+		}
+		return nil
+	}
+	human(x)
+	return nil
+}
+
+// Colours, by number.
+const (
+	plain  = ""
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+	dim    = "2"
+	bold   = "1"
+)
+
+func (a *app) color(c, s string) string {
+	if c == plain || a.noColor || !a.io.Terminal || s == "" {
+		return s
+	}
+	return "\x1b[" + c + "m" + s + "\x1b[0m"
+}
+
+// cell is a piece of a table.
+type cell struct{ text, color string }
+
+// table aligns rows. Cells are foreign text: they are made visible here.
+type table struct {
+	a    *app
+	rows [][]cell
+}
+
+func (a *app) table(head ...string) *table {
+	t := &table{a: a}
+	row := make([]cell, len(head))
+	for i, h := range head {
+		row[i] = cell{h, dim}
+	}
+	t.rows = append(t.rows, row)
+	return t
+}
+
+// row adds a row of strings and cells.
+func (t *table) row(cells ...any) {
+	row := make([]cell, len(cells))
+	for i, c := range cells {
+		switch c := c.(type) {
+		case cell:
+			row[i] = c
+		default:
+			row[i] = cell{text: fmt.Sprint(c)}
+		}
+	}
+	t.rows = append(t.rows, row)
+}
+
+func (t *table) print(w io.Writer) {
+	var width []int
+	for _, row := range t.rows {
+		for i := range row {
+			row[i].text = oneLine(row[i].text)
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], utf8.RuneCountInString(row[i].text))
+		}
+	}
+	for _, row := range t.rows {
+		var b strings.Builder
+		for i, c := range row {
+			b.WriteString(t.a.color(c.color, c.text))
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(c.text)+2))
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+}
+
+// age is a length of time as people say it, in one unit.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 100*time.Second:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+func (a *app) since(t time.Time) string { return age(a.io.Now().Sub(t)) }
+
+// clock is a moment for people, in their zone.
+func clock(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func statusColor(stored string) string {
+	switch stored {
+	case "done":
+		return green
+	case "running":
+		return cyan
+	case "blocked":
+		return red
+	case "review", "triage":
+		return yellow
+	case "cancelled", "archived":
+		return dim
+	}
+	return plain
+}
+
+func clip(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:most-1]) + "…"
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"muster/cmd/muster/api"
+	"muster/scheduler"
+)
+
+func (a *app) whyCmd() *cobra.Command {
+	return verb("why [CARD]", "why a card is where it is, and what would change it", 0, 1, func(c *cobra.Command, args []string) error {
+		id, err := a.cardArg(args)
+		if err != nil {
+			return err
+		}
+		ans, err := a.get(c.Context(), "/v1/cards/"+url.PathEscape(id)+"/why", nil)
+		return show(a, ans, err, func(w api.Why) []string { return []string{w.Check} }, a.printWhy)
+	})
+}
+
+func (a *app) printWhy(w api.Why) {
+	a.printf("%s is %s: %s\n", a.color(bold, oneLine(w.Card)), oneLine(w.Status), visible(orElse(w.Text, "nothing holds it")))
+	since, position := "", ""
+	if w.Since != nil {
+		since = a.since(*w.Since)
+	}
+	if w.Position > 0 {
+		position = fmt.Sprintf("%d on its board", w.Position)
+	}
+	live := ""
+	if !w.Live {
+		live = "no: from this node's copy, without the leader's readings"
+	}
+	a.fields([][2]string{{"check", w.Check}, {"since", since}, {"position", position}, {"live", live}, {"what helps", w.Fix}})
+	keys := make([]string, 0, len(w.Values))
+	for k := range w.Values {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		if m, ok := w.Values[k].(map[string]any); ok && k == "machines" {
+			a.printMachines(m)
+			continue
+		}
+		b, _ := json.Marshal(w.Values[k])
+		a.printf("  %s %s\n", oneLine(k), oneLine(string(b)))
+	}
+}
+
+func (a *app) printMachines(m map[string]any) {
+	names := make([]string, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	t := a.table("  MACHINE", "STATE", "SESSIONS", "MEMORY", "ESTOP")
+	for _, n := range names {
+		x, _ := m[n].(map[string]any)
+		stop := ""
+		if x["estop"] == true {
+			stop = "yes"
+		}
+		t.row("  "+n, x["state"], fmt.Sprintf("%v of %v", x["held"], x["slots"]), x["memory_pressure"], stop)
+	}
+	t.print(a.io.Out)
+}
+
+func (a *app) dispatchCmd() *cobra.Command {
+	var last, follow bool
+	c := verb("dispatch --last", "what the scheduler last decided, and why", 0, 0, func(c *cobra.Command, _ []string) error {
+		if !last && !follow {
+			return usagef("use: muster dispatch --last [-f]")
+		}
+		ctx := c.Context()
+		shown := int64(0)
+		look := func() (bool, error) {
+			n := "1"
+			if shown > 0 {
+				n = "50"
+			}
+			ans, err := a.get(ctx, "/v1/rounds", url.Values{"n": {n}})
+			return false, show(a, ans, err, func(l []scheduler.Round) (ids []string) {
+				for _, r := range l {
+					for _, s := range r.Started {
+						ids = append(ids, s.Card)
+					}
+				}
+				return ids
+			}, func(l []scheduler.Round) {
+				if len(l) == 0 && shown == 0 {
+					a.printf("nothing was decided yet in this term\n")
+				}
+				for i := range l {
+					if l[i].Time > shown {
+						a.printRound(&l[i])
+						shown = l[i].Time
+					}
+				}
+			})
+		}
+		if !follow {
+			_, err := look()
+			return err
+		}
+		err := a.changes(ctx, url.Values{}, look)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	})
+	c.Flags().BoolVar(&last, "last", false, "the last round in which something happened")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on")
+	return c
+}
+
+func (a *app) printRound(r *scheduler.Round) {
+	ms := 0.0
+	for _, v := range r.MS {
+		ms += v
+	}
+	a.printf("%s  started %d, waiting %d, failed %d  %s\n", clock(time.UnixMilli(r.Time)), len(r.Started), len(r.Queued), len(r.Failed), a.color(dim, fmt.Sprintf("%.1f ms", ms)))
+	for _, s := range r.Started {
+		a.printf("  %s  %s as run %s on %s (%s)\n", a.color(green, "start"), oneLine(s.Card), oneLine(s.Run), oneLine(s.Machine), oneLine(s.Profile))
+	}
+	for _, w := range r.Queued {
+		a.printf("  %s   %s: %s (%s)\n", a.color(yellow, "wait"), oneLine(w.Card), oneLine(w.Text), oneLine(w.Check))
+	}
+	for _, w := range r.Failed {
+		a.printf("  %s   %s: %s (%s)\n", a.color(red, "fail"), oneLine(w.Card), oneLine(w.Text), oneLine(w.Check))
+	}
+	for _, s := range r.Seen {
+		a.printf("  seen   %s: %s\n", oneLine(s.What), oneLine(strings.ReplaceAll(s.Event, "_", " ")))
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"muster/cmd/muster/bench"
+	"muster/cmd/muster/cli"
+	"muster/launcher"
+)
+
+// version is set by the build: -ldflags "-X main.version=...".
+var version = "dev"
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == launcher.KeepVerb {
+		if err := launcher.Keep(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "muster keep:", err)
+			os.Exit(cli.ExitFailed)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := cli.Main(ctx, os.Args[1:], cli.OS(), cli.Deps{Version: versionText(), Up: up, Door: door, Check: check, Bench: bench.Main})
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"muster/cmd/muster/api"
+	"muster/cmd/muster/cli"
+	"muster/cmd/muster/node"
+)
+
+// up runs a node until ctx ends, until it is told to stop, or until it fails. A
+// node that is told to restart replaces this process by a new one: same id of
+// the process, same terminal, and sessions notice nothing.
+func up(ctx context.Context, o cli.UpOptions) error {
+	binary, err := os.Executable() // now: after an upgrade in place the name means another file
+	if err != nil {
+		return fmt.Errorf("this program's own file: %w", err)
+	}
+	log, closeLog, err := logger(o)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	n, err := node.New(node.Config{Data: o.Data, Name: o.Name, Listen: o.Listen, Advertise: o.Advertise, Token: o.Token, Labels: o.Labels,
+		Slots: o.Slots, Replica: o.Replica, Timers: o.Timers, Binary: binary, Version: versionText(), Logger: log, Progress: o.Progress})
+	if err != nil {
+		return err
+	}
+	if err := n.Open(ctx); err != nil {
+		return err
+	}
+	info, err := api.Decode[api.Info]((&api.Client{Socket: filepath.Join(o.Data, "muster.sock")}).Get(ctx, "/v1/info", nil))
+	if err == nil {
+		o.Ready(info)
+	}
+	select {
+	case <-ctx.Done():
+	case <-n.Done():
+	}
+	n.Close()
+	if err := n.Err(); err != nil {
+		return err
+	}
+	if n.Again() && ctx.Err() == nil {
+		return again(o.Data, binary)
+	}
+	return nil
+}
+
+// again becomes the node's next process.
+func again(data, binary string) error {
+	if other := cli.TakeBinary(data); other != "" {
+		binary = other
+	}
+	args := append([]string{binary}, cli.AgainArgs(os.Args[1:])...)
+	return fmt.Errorf("restart with %s: %w", binary, syscall.Exec(binary, args, os.Environ()))
+}
+
+// logger writes the node's log: to a file in the background, to stderr in the
+// foreground, where only what is wrong is worth a person's eye.
+func logger(o cli.UpOptions) (*slog.Logger, func(), error) {
+	level := slog.LevelInfo
+	w, done := os.Stderr, func() {}
+	if o.LogFile != "" {
+		f, err := os.OpenFile(o.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, nil, fmt.Errorf("log: %w", err)
+		}
+		w, done = f, func() { f.Close() }
+	} else if !o.Verbose {
+		level = slog.LevelWarn
+	}
+	if o.Verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), done, nil
+}
+
+// versionText is the version with the commit it was built from.
+func versionText() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version
+	}
+	rev, dirty := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			rev = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+"
+		}
+	}
+	if rev == "" {
+		return version
+	}
+	return version + "-" + rev + dirty
+}
