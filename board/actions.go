@@ -232,8 +232,8 @@ func setText(t *tx, c *Card, name string, v any, wrong func(string) *Error) *Err
 	}
 	switch name {
 	case "title":
-		if s = strings.TrimSpace(s); s == "" {
-			return wrong("a text that is not empty")
+		if s = strings.TrimSpace(s); s == "" || strings.ContainsAny(s, "\r\n") {
+			return wrong("one line of text")
 		}
 		c.Title = s
 	case "body":

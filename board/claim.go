@@ -13,7 +13,6 @@ type claim struct {
 	run     *Run
 	spec    *workflow.RunSpec
 	profile *workflow.Profile
-	account string
 }
 
 // claimRun gives the card a run (WFL-19): everything is checked here again,

@@ -198,7 +198,7 @@ func TestSpecifySetsFields(t *testing.T) {
 	if c.Priority != 3 || *c.MaxRuntime != 60 || c.Skills[0] != "a" || c.Labels["k"] != "v" || len(c.Labels) != 1 || !c.Goal || c.StartAfter != 5500 {
 		t.Fatalf("%+v", c)
 	}
-	for name, v := range map[string]any{"priority": "high", "goal_mode": "yes", "skills": "a", "labels": "a", "title": "", "machine": 3.0, "branch": string(make([]byte, 2000))} {
+	for name, v := range map[string]any{"priority": "high", "goal_mode": "yes", "skills": "a", "labels": "a", "title": "two\nlines", "machine": 3.0, "branch": string(make([]byte, 2000))} {
 		if setField(x, c, name, v) == nil {
 			t.Errorf("%s took %v", name, v)
 		}
