@@ -1,0 +1,257 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"muster/board"
+)
+
+// A card that is filed starts at once; one that waits for room starts when a session ends, without any tick.
+func TestLoopStartsWhatComesAndWhatCanNow(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		a, b, c := r.add("sh"), r.add("sh"), r.add("sh")
+		synctest.Wait()
+		runs := r.current()
+		if len(runs) != 2 || runs[0].Card != a || runs[1].Card != b {
+			r.t.Fatalf("%d run, want %s and %s", len(runs), a, b)
+		}
+		if w := r.card(c).Waits; w.Check != "cap" || w.Since == 0 {
+			r.t.Fatalf("%s waits for %+v, want the cap", c, w)
+		}
+		r.launch(runs[0])
+		r.exit(runs[0], 0)
+		synctest.Wait()
+		if r.card(c).Run == "" || r.card(c).Waits.Check != "" || r.card(a).Status != "done" {
+			r.t.Fatalf("%s has not started when room came (%+v)", c, r.card(c).Waits)
+		}
+		if d := time.Since(r.began); d != 0 {
+			r.t.Fatalf("it took %s of time, want none: there is a poll on the path", d)
+		}
+	})
+}
+
+// A card that waits for another starts when that one is done.
+func TestLoopStartsDependants(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		a := r.add("sh")
+		b := r.add("sh", after(a))
+		synctest.Wait()
+		if len(r.current()) != 1 {
+			r.t.Fatal("the dependant runs already")
+		}
+		r.launch(r.current()[0])
+		r.exit(r.current()[0], 0)
+		synctest.Wait()
+		if r.card(b).Run == "" {
+			r.t.Fatalf("%s is %s, waits %+v", b, r.card(b).Status, r.card(b).Waits)
+		}
+	})
+}
+
+// RUN-06: an order nobody takes is orphaned at its due time, by the loop's own waking.
+func TestLoopWakesForDueTimes(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		id := r.add("sh")
+		synctest.Wait()
+		run := r.current()[0]
+		time.Sleep(901 * time.Second)
+		synctest.Wait()
+		if got := board.GetRun(r.v, run.ID); got.Outcome != "reclaimed" || got.Stop == "" || r.card(id).Run != "" {
+			r.t.Fatalf("after its expiry: run %s, stop %q, card run %q", got.Outcome, got.Stop, r.card(id).Run)
+		}
+	})
+}
+
+// SUP-15, SUP-16, M-10, M-11: going offline is written once; machine_offline is offered at once and at the guard's own
+// threshold; the requeue orders a stop; the slot is free only by the lease; then another machine takes the card.
+func TestLoopMachineAway(t *testing.T) {
+	inBubble(t, shell, []string{"atlas", "borea"}, func(r *rig) {
+		id := r.add("sh", machine("atlas"))
+		synctest.Wait()
+		run := r.current()[0]
+		r.launch(run)
+		r.person(board.VCardEdit, board.CardEdit{Card: id, CardFields: board.CardFields{Machine: new(string)}})
+		r.states["n-atlas"] = board.Reading{State: board.NodeUnknown}
+		r.loop.Poke()
+		time.Sleep(20 * time.Minute)
+		if n := board.GetNode(r.v, "n-atlas"); n.State != board.NodeOnline || r.card(id).Run != run.ID {
+			r.t.Fatal("INV-01: something was concluded without a reading")
+		}
+		r.states["n-atlas"] = board.Reading{State: board.NodeOffline, AgeMS: 0}
+		r.heard["n-atlas"] = time.Now()
+		went := r.now()
+		r.loop.Poke()
+		synctest.Wait()
+		if n := board.GetNode(r.v, "n-atlas"); n.State != board.NodeOffline || n.OfflineSince != went {
+			r.t.Fatalf("offline since %d, want %d", n.OfflineSince, went)
+		}
+		time.Sleep(599 * time.Second)
+		synctest.Wait()
+		if r.card(id).Run != run.ID {
+			r.t.Fatal("taken away before the threshold")
+		}
+		if n := count(r.asked, board.VNodeState); n != 1 {
+			r.t.Fatalf("M-10: %d changes of state were written, want 1", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if c := r.card(id); c.Run != "" || c.Status != "ready" {
+			r.t.Fatalf("after the threshold: %s, run %q", c.Status, c.Run)
+		}
+		if h := board.GetHeld(r.v, run.ID); h == nil || !h.Stopping {
+			r.t.Fatalf("M-35: held %+v, want stopping", h)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if now := r.current(); len(now) != 1 || now[0].Node != "n-borea" || board.GetRun(r.v, run.ID).Gone != board.GoneLease {
+			r.t.Fatalf("after lease and margin: %+v, gone %q", now, board.GetRun(r.v, run.ID).Gone)
+		}
+	})
+}
+
+func count(list []string, s string) (n int) {
+	for _, x := range list {
+		if x == s {
+			n++
+		}
+	}
+	return n
+}
+
+// A start that the executor refuses for a reason the plan did not foresee is not asked for again and again.
+func TestLoopBacksOff(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		r.add("sh")
+		synctest.Wait()
+		before := count(r.asked, board.VStart)
+		time.Sleep(time.Hour)
+		if n := count(r.asked, board.VStart) - before; n > 0 {
+			r.t.Fatalf("%d starts in an idle hour", n)
+		}
+	})
+}
+
+// RSP-02: what a guard holds until a known time is tried again then, not before.
+func TestLoopWaitsForAGuard(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		id := r.add("sh")
+		synctest.Wait()
+		run := r.current()[0]
+		r.launch(run)
+		r.exit(run, 75)
+		synctest.Wait()
+		if c := r.card(id); c.Run != "" || c.Waits.Check != "rate_limit" {
+			r.t.Fatalf("after a rate limit: run %q, waits %+v", c.Run, c.Waits)
+		}
+		time.Sleep(299 * time.Second)
+		synctest.Wait()
+		if r.card(id).Run != "" {
+			r.t.Fatal("started before the cooldown was over")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if r.card(id).Run == "" {
+			r.t.Fatalf("not started after the cooldown: %+v", r.card(id).Waits)
+		}
+	})
+}
+
+// Goal P7: a round examines what changed, not what is there.
+func TestLoopExaminesWhatChanged(t *testing.T) {
+	look := func(waiting int) (n uint64) {
+		inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+			for range waiting {
+				r.add("sh")
+			}
+			synctest.Wait()
+			run := r.current()[0]
+			r.launch(run)
+			synctest.Wait()
+			was := r.loop.Examined()
+			r.exit(run, 0)
+			synctest.Wait()
+			n = r.loop.Examined() - was
+		})
+		return n
+	}
+	few, many := look(10), look(300)
+	if many > few {
+		t.Fatalf("one ended session made the loop examine %d cards of 300, %d of 10", many, few)
+	}
+}
+
+// No lost wake-up: whatever happens, when the loop is idle a plan from nothing finds nothing to start.
+func TestLoopMissesNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(rapid.IntRange(0, 8), 5, 40).Draw(rt, "steps")
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			r := newRig(t, shell, "atlas", "borea")
+			ctxLoop, cancel := context.WithCancel(ctx)
+			r.lead(ctxLoop)
+			var cards []string
+			for i, s := range steps {
+				r.randomStep(i, s, &cards)
+				if s%3 == 0 {
+					synctest.Wait()
+				}
+			}
+			synctest.Wait()
+			if list, _ := Plan(r.input()); len(list) > 0 {
+				rt.Fatalf("the loop is idle and %s could start; steps %v", starts(list), steps)
+			}
+			r.noOvercommit()
+			cancel()
+			synctest.Wait()
+		})
+	})
+}
+
+func (r *rig) randomStep(i, s int, cards *[]string) {
+	profiles := []string{"sh", "two", "east", "sh", ""}
+	switch s {
+	case 0, 1, 2:
+		var more []func(*board.CardAdd)
+		if i%4 == 1 && len(*cards) > 0 {
+			more = append(more, after((*cards)[i%len(*cards)]))
+		}
+		*cards = append(*cards, r.add(profiles[i%len(profiles)], append(more, priority(int64(i%3)))...))
+	case 3, 4:
+		for _, run := range r.current() {
+			if run.Launched == 0 {
+				r.launch(run)
+			}
+			r.exit(run, int64([]int{0, 0, 1, 75}[i%4]))
+			break
+		}
+	case 5:
+		id := []string{"n-atlas", "n-borea"}[i%2]
+		x := r.states[id]
+		x.Estop = !x.Estop
+		r.states[id] = x
+		r.loop.Poke()
+	case 6:
+		for _, id := range slices.Backward(*cards) {
+			if c := r.card(id); c.Assignee == "" && c.Run == "" {
+				who := "sh"
+				r.person(board.VCardEdit, board.CardEdit{Card: id, CardFields: board.CardFields{Assignee: &who}})
+				break
+			}
+		}
+	case 7:
+		for _, run := range r.current() {
+			if run.Launched == 0 {
+				r.report(run.Node, board.Report{Kind: board.ReportRefused, Run: run.ID, Error: "ESTOP"})
+				break
+			}
+		}
+	case 8:
+		time.Sleep(time.Duration(i) * time.Second)
+	}
+}
