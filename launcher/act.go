@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"muster/board"
 	"muster/board/lease"
 )
 
@@ -203,18 +204,14 @@ func (r *Reconciler) adoptAll(ctx context.Context) error {
 			}
 			n = r.newRun(e.Name())
 		}
-		if err := n.look(); err != nil {
-			r.log.Warn("run folder cannot be read", "run", n.id, "err", err)
-			n.backoff()
-		}
+		r.meet(n)
 		if r.runs[n.id] == nil && (n.state == lease.SessionNone || n.state == lease.SessionEnded) && n.again.IsZero() {
 			continue // ended long ago; an order that still names it finds it
 		}
 		if n.spec != nil && n.epoch == (lease.Epoch{}) {
 			n.epoch = lease.Epoch{Era: n.spec.Era, Seq: n.spec.Epoch}
-			n.slot = n.spec.Card + "/" + n.spec.Slot
+			n.slot = board.SlotKey(n.spec.Card, n.spec.Slot)
 		}
-		n.loadWord(r.log)
 		r.runs[n.id] = n
 	}
 	var wg sync.WaitGroup

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -155,7 +156,12 @@ func (r *Reconciler) baseEnv() []string {
 			env = append(env, kv)
 		}
 	}
-	return env
+	// A session says its words with this same binary.
+	path := cmp.Or(envOf(env, "PATH"), "/usr/local/bin:/usr/bin:/bin")
+	if bin := filepath.Dir(r.cfg.Binary); r.cfg.Binary != "" && !slices.Contains(filepath.SplitList(path), bin) {
+		path += string(filepath.ListSeparator) + bin
+	}
+	return append(env, "PATH="+path)
 }
 
 // environment is a session's whole environment: what the machine gives, what

@@ -103,7 +103,7 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 		}
 	}
 	if err := r.adoptAll(ctx); err != nil {
-		return errors.Join(fmt.Errorf("launcher: %w", err), r.journal.close())
+		return errors.Join(fmt.Errorf("launcher: %w", err), r.Close())
 	}
 	if text := treeLimits(); text != "" {
 		r.log.Warn("limits of this system", "text", text)

@@ -42,10 +42,10 @@ func (r *Reconciler) read() (*seen, error) {
 			return true
 		})
 		for id := range s.starts {
-			r.meet(id)
+			r.run(id)
 		}
 		for id := range s.stops {
-			r.meet(id)
+			r.run(id)
 		}
 		for id, n := range r.runs {
 			n.own = false
@@ -62,6 +62,9 @@ func (r *Reconciler) read() (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, n := range r.runs {
+		r.meet(n)
+	}
 	for _, o := range s.starts {
 		r.run(o.Run).take(o)
 	}
@@ -71,18 +74,27 @@ func (r *Reconciler) read() (*seen, error) {
 	return s, nil
 }
 
-// meet makes the record of a run that an order names, and looks at its folder:
-// one that ended in an earlier life of this node may still owe its report.
-func (r *Reconciler) meet(id string) {
-	if r.runs[id] != nil {
+// meet looks, once, at the folder of a run that is new here: one that ended in
+// an earlier life of this node may still owe its report.
+func (r *Reconciler) meet(n *run) {
+	if n.met {
 		return
 	}
-	n := r.run(id)
+	n.met = true
 	if err := n.look(); err != nil {
-		r.log.Warn("run folder cannot be read", "run", id, "err", err)
+		r.log.Warn("run folder cannot be read", "run", n.id, "err", err)
 		n.backoff()
 	}
-	n.loadWord(r.log)
+	req, err := openWord(n.dir)
+	if err != nil {
+		r.log.Error("words of a session cannot be read", "run", n.id, "err", err)
+	}
+	if req != nil {
+		n.word = &word{req: req, st: lease.WordOpen, done: make(chan struct{})}
+		if r.box.hasWord(req.ID) {
+			n.word.st = lease.WordFiled
+		}
+	}
 }
 
 // step is a decision that has to be written before anything else.
@@ -92,11 +104,14 @@ type step struct {
 	item *item
 }
 
+// passes bounds one round.
+const passes = 50
+
 // round decides for every run until nothing is left to do at once. Each pass
 // looks anew: what is executed was not ordered to stop meanwhile.
 func (r *Reconciler) round() {
 	r.revisit()
-	for range 100 {
+	for pass := range passes {
 		if r.Err() != nil {
 			return
 		}
@@ -113,6 +128,9 @@ func (r *Reconciler) round() {
 		}
 		if !r.commit(steps) {
 			return
+		}
+		if pass == passes-1 {
+			r.Wake() // let others have the loop, then go on
 		}
 	}
 	r.arm()

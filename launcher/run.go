@@ -31,6 +31,7 @@ type run struct {
 	link  Session
 	stage lease.Stage
 
+	met     bool      // its folder has been looked at
 	busy    bool      // an act of its own is under way (reaping, adopting)
 	asked   bool      // its keeper was told to stop
 	failed  string    // why its preparation failed
@@ -137,7 +138,7 @@ func (r *Reconciler) facts(n *run, s *seen) lease.Facts {
 		f.Stands = lease.StandsOwn
 		f.LeaveOver = r.leaveOver(n, s.now)
 	}
-	if n.stage == lease.StageNone || n.stage == lease.StageReady {
+	if f.Session == lease.SessionNone && (n.stage == lease.StageNone || n.stage == lease.StageReady) {
 		f.Refuse = r.refuse(n)
 	}
 	return f

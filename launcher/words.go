@@ -62,6 +62,9 @@ func appendLine(dir string, l wordLine, sync bool) error {
 
 // openWord is the word in a run's folder that has no outcome, nil without one.
 func openWord(dir string) (*board.Request, error) {
+	if dir == "" {
+		return nil, nil
+	}
 	b, err := os.ReadFile(filepath.Join(dir, fileWords))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -85,20 +88,6 @@ func openWord(dir string) (*board.Request, error) {
 		}
 	}
 	return last, sc.Err()
-}
-
-// loadWord finds what a session left behind in an earlier life of this node.
-func (n *run) loadWord(log *slog.Logger) {
-	if n.word != nil || n.dir == "" {
-		return
-	}
-	req, err := openWord(n.dir)
-	if err != nil {
-		log.Error("words of a session cannot be read", "run", n.id, "err", err)
-	}
-	if req != nil {
-		n.word = &word{req: req, st: lease.WordOpen, done: make(chan struct{})}
-	}
 }
 
 // finishWord notes the outcome of the run's word. The mark need not be synced:
