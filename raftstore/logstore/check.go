@@ -1,7 +1,6 @@
 package logstore
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/metadb"
-	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"go.etcd.io/bbolt"
 )
@@ -86,17 +84,7 @@ func (r *Report) checkBolt(path string) error {
 	}
 	err = db.View(func(tx *bbolt.Tx) error {
 		r.Stable = tx.Bucket(boltStable).Stats().KeyN
-		return tx.Bucket(boltEntries).ForEach(func(k, v []byte) error {
-			var e raft.Log
-			if err := decodeEntry(v, &e); err != nil {
-				return err
-			}
-			if index := binary.BigEndian.Uint64(k); e.Index != index {
-				return fmt.Errorf("%w: entry %d lies at %d", ErrDamaged, e.Index, index)
-			}
-			r.add(&e)
-			return nil
-		})
+		return walkBucket(tx, r.add)
 	})
 	return errors.Join(err, db.Close())
 }
@@ -107,21 +95,7 @@ func (r *Report) checkWAL(dir string) error {
 		return err
 	}
 	r.Segments = len(state.Segments)
-	next := uint64(0)
-	for i, info := range state.Segments {
-		if next != 0 && info.BaseIndex != next {
-			return fmt.Errorf("%w: segment %d should begin with entry %d", ErrDamaged, info.BaseIndex, next)
-		}
-		sealed := !info.SealTime.IsZero()
-		if !sealed && i != len(state.Segments)-1 {
-			return fmt.Errorf("%w: segment %d is open and not the last", ErrDamaged, info.BaseIndex)
-		}
-		if err := r.checkSegment(dir, info, sealed); err != nil {
-			return err
-		}
-		next = info.MaxIndex + 1
-	}
-	return nil
+	return walkSegments(dir, state.Segments, r.add, func(s string) { r.Unfinished = append(r.Unfinished, s) })
 }
 
 func (r *Report) walState(path string) (types.PersistentState, error) {
@@ -142,70 +116,4 @@ func (r *Report) walState(path string) (types.PersistentState, error) {
 		return nil
 	})
 	return state, errors.Join(err, db.Close())
-}
-
-// checkSegment reads one segment, as its meta data says it is: sealed ones must be whole, the last may end in an
-// append that was cut off.
-func (r *Report) checkSegment(dir string, info types.SegmentInfo, sealed bool) error {
-	name := segment.FileName(info)
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if errors.Is(err, os.ErrNotExist) && !sealed {
-		r.Unfinished = append(r.Unfinished, "segment "+name+" is not made yet")
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	scan, err := scanSegment(b, info)
-	if err != nil {
-		return err
-	}
-	last := info.BaseIndex + uint64(scan.entries) - 1
-	switch {
-	case sealed && (uint64(scan.sealed) != info.IndexStart || last < info.MaxIndex || scan.dirty != 0):
-		return fmt.Errorf("%w: segment %s is not whole", ErrDamaged, name)
-	case sealed:
-		last = info.MaxIndex
-	case scan.sealed != 0:
-		r.Unfinished = append(r.Unfinished, "segment "+name+" is full and not marked so yet")
-	}
-	if scan.dirty != 0 {
-		r.Unfinished = append(r.Unfinished, fmt.Sprintf("segment %s ends in %d bytes of an append that was cut off",
-			name, scan.dirty-scan.end))
-	}
-	return eachEntry(b[:scan.end], func(i int, raw []byte) error {
-		index := info.BaseIndex + uint64(i)
-		if index < info.MinIndex || index > last {
-			return nil
-		}
-		var e raft.Log
-		if err := decodeEntry(raw, &e); err != nil {
-			return fmt.Errorf("entry %d: %w", index, err)
-		}
-		if e.Index != index {
-			return fmt.Errorf("%w: entry %d lies at %d", ErrDamaged, e.Index, index)
-		}
-		r.add(&e)
-		return nil
-	})
-}
-
-// eachEntry visits the entries of a scanned segment.
-func eachEntry(b []byte, fn func(i int, raw []byte) error) error {
-	i := 0
-	for off := int64(segmentHead); off+frameHead <= int64(len(b)); {
-		kind, n, ok := frameAt(b[off:])
-		if !ok {
-			return nil
-		}
-		if kind == frameEntry {
-			size := int64(binary.LittleEndian.Uint32(b[off+4:]))
-			if err := fn(i, b[off+frameHead:off+frameHead+size]); err != nil {
-				return err
-			}
-			i++
-		}
-		off += n
-	}
-	return nil
 }

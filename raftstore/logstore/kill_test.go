@@ -9,6 +9,7 @@ import (
 
 var (
 	killRestarts = flag.Int("kill.restarts", 50, "restarts of the kill loop, of each kind")
+	killDisk     = flag.Bool("kill.disk", false, "kill loop on the disk of TMPDIR, not in memory")
 	killSeed     = flag.Uint64("kill.seed", uint64(time.Now().UnixNano()), "seed of the kill loop")
 )
 
@@ -20,7 +21,10 @@ func TestKillLoop(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind Kind) {
 		t.Logf("-kill.seed=%d", *killSeed)
 		rng := rand.New(rand.NewPCG(*killSeed, 2))
-		dir, g, begin, opens := t.TempDir()+"/log", newLedger(), time.Now(), 0
+		dir, g, begin := memDir(t)+"/log", newLedger(), time.Now()
+		if *killDisk {
+			dir = t.TempDir() + "/log"
+		}
 		for i := range *killRestarts {
 			p := startChild(t, kind, dir, rng.Uint64())
 			if err := untilKilled(p, g, rng); err != nil {
@@ -30,7 +34,6 @@ func TestKillLoop(t *testing.T) {
 			if i%10 != 9 && i != *killRestarts-1 {
 				continue
 			}
-			opens++
 			l, err := Open(kind, dir, Options{SegmentSize: childSegment, MustExist: g.opened})
 			if err != nil {
 				t.Fatalf("after restart %d: %v", i, err)

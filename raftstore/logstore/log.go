@@ -173,26 +173,21 @@ func (l *Log) learn(entries []*raft.Log) {
 
 // readAll reads every entry once: what is damaged shows, and the sizes are known.
 func (l *Log) readAll() error {
-	first, err := l.in.FirstIndex()
+	err := l.in.each(func(e *raft.Log) {
+		n := encodedSize(e)
+		l.sizes = append(l.sizes, entrySize{e.Index, uint32(n)})
+		l.bytes.Add(int64(n))
+	})
 	if err != nil {
 		return err
 	}
-	last, err := l.in.LastIndex()
-	if err != nil || last == 0 {
+	first, err1 := l.in.FirstIndex()
+	last, err2 := l.in.LastIndex()
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	var e raft.Log
-	for i := first; i <= last; i++ {
-		err := l.in.GetLog(i, &e)
-		if errors.Is(err, raft.ErrLogNotFound) && !l.in.IsMonotonic() {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%w: entry %d of %d to %d: %w", ErrDamaged, i, first, last, err)
-		}
-		n := encodedSize(&e)
-		l.sizes = append(l.sizes, entrySize{i, uint32(n)})
-		l.bytes.Add(int64(n))
+	if n := len(l.sizes); n > 0 && (l.sizes[0].index != first || l.sizes[n-1].index != last) || n == 0 && last != 0 {
+		return fmt.Errorf("%w: the files hold %d entries, the store says %d to %d", ErrDamaged, n, first, last)
 	}
 	return nil
 }

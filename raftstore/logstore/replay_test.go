@@ -38,10 +38,10 @@ func TestPowerCutReplay(t *testing.T) {
 		}
 		t.Logf("-power.seed=%d", *powerSeed)
 		rng := rand.New(rand.NewPCG(*powerSeed, 4))
-		acks := 0
+		acks, mem := 0, memDir(t)
 		for i := range *powerCuts {
 			n := rng.IntN(len(trace.Ops) + 1)
-			dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
+			dir := filepath.Join(mem, fmt.Sprint(i))
 			lost, err := trace.Replay(n).Cut(rng, dir)
 			if err != nil {
 				t.Fatal(err)

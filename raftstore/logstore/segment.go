@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -63,13 +64,22 @@ func scanSegment(b []byte, info types.SegmentInfo) (segmentScan, error) {
 	if s.end > 0 && !headMatches(b, info) {
 		return s, fmt.Errorf("%w: segment %d holds another one's entries", ErrDamaged, info.BaseIndex)
 	}
-	for i := int64(len(b)); i > s.end; i-- {
-		if b[i-1] != 0 {
-			s.dirty = i
-			break
-		}
+	if n := lastByte(b[s.end:]); n > 0 {
+		s.dirty = s.end + n
 	}
 	return s, nil
+}
+
+// lastByte is the length of b without the zeros at its end, most of which were never written.
+func lastByte(b []byte) int64 {
+	var zeros [4096]byte
+	for len(b) >= len(zeros) && bytes.Equal(b[len(b)-len(zeros):], zeros[:]) {
+		b = b[:len(b)-len(zeros)]
+	}
+	for len(b) > 0 && b[len(b)-1] == 0 {
+		b = b[:len(b)-1]
+	}
+	return int64(len(b))
 }
 
 // frameAt returns the kind of the frame at the start of b and its length with head and padding.

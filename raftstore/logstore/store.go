@@ -95,6 +95,8 @@ type inner interface {
 	IsMonotonic() bool
 	Close() error
 	syncs() uint64
+	// each reads all entries, in order; only before the first write.
+	each(visit func(*raft.Log)) error
 }
 
 // Open opens the log store in dir, or makes one of that kind. It syncs what it finds (an earlier process may have

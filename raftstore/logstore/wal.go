@@ -22,7 +22,9 @@ import (
 // walStore is raft-wal with our encoding, and with the repairs of walMeta before it opens.
 type walStore struct {
 	*wal.WAL
-	disk *walDisk
+	dir   string
+	disk  *walDisk
+	found []types.SegmentInfo
 }
 
 // walDisk counts the syncs of all files of a WAL and remembers the first error: raft-wal changes segments in the
@@ -52,7 +54,7 @@ func openWAL(dir string, opts Options) (*walStore, error) {
 	if err != nil {
 		return nil, errors.Join(err, meta.Close()) // raft-wal leaves it open, and locked
 	}
-	return &walStore{WAL: w, disk: disk}, nil
+	return &walStore{WAL: w, dir: dir, disk: disk, found: meta.found}, nil
 }
 
 // walFiler names our encoding in the head of every segment. raft-wal v0.4.1 writes the number of its own into segments
@@ -153,9 +155,16 @@ type walMeta struct {
 	dir         string
 	disk        *walDisk
 	segmentSize int
+	found       []types.SegmentInfo // after the repairs
 }
 
 func (m *walMeta) Load(dir string) (types.PersistentState, error) {
+	state, err := m.repaired(dir)
+	m.found = state.Segments
+	return state, err
+}
+
+func (m *walMeta) repaired(dir string) (types.PersistentState, error) {
 	state, err := m.BoltMetaDB.Load(dir)
 	if err != nil || len(state.Segments) == 0 {
 		return state, err
