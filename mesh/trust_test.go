@@ -290,7 +290,7 @@ func TestGarbageOnAStream(t *testing.T) {
 	a, b := f.start(nil), f.start(nil)
 	know(a, b)
 	for _, bad := range [][]byte{
-		{0, 0, 0, 1, 9},
+		{0, 0, 0, 1, 9, 0, 0, 0, 0, 0, 0, 0, 0},
 		{0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0},
 		{0, 0, 0, 10, kindRequest, 0, 0, 0, 0, 0, 0, 0, 1, 7},
 	} {
@@ -298,7 +298,7 @@ func TestGarbageOnAStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Write(append(bad, make([]byte, 64)...)); err != nil {
+		if _, err := c.Write(bad); err != nil {
 			t.Fatal(err)
 		}
 		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
