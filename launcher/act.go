@@ -45,7 +45,10 @@ func (r *Reconciler) spawn(n *run, s *seen) {
 	n.stage = lease.StageSpawned
 	n.spec.Boot = BootID()
 	n.spec.StartBy = s.clock.StartBy(n.spec.Lease)
-	n.spec.Deadline, _ = s.clock.Deadline(n.spec.Lease)
+	n.spec.Deadline = 0 // without a lease nothing ends it but its own end or an order
+	if at, ok := s.clock.Deadline(n.spec.Lease); ok {
+		n.spec.Deadline = at
+	}
 	err := writeJSON(n.dir, fileSpec, n.spec, false)
 	var link Session
 	if err == nil {
