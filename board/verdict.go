@@ -48,6 +48,7 @@ func (st *step) recordFailure(trip bool) *Error {
 		if limit, has, err = st.s.Number(br.Limit); err != nil {
 			return ruleError("card "+c.ID+": breaker.limit", err)
 		}
+		limit = min(max(limit, 0), maxSeconds)
 	}
 	if trip && has {
 		c.Failures = max(c.Failures, int64(limit)-1, 0)
