@@ -1,0 +1,226 @@
+package launcher
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster/board"
+)
+
+// A process born to a parent that dies of TERM is told as well: it does not
+// have to be killed.
+func TestTermReachesWhoIsBornMeanwhile(t *testing.T) {
+	t.Parallel()
+	k := testKeepers(t)
+	dir, _ := testSpec(t, sh(`trap 'sh -c "trap \"echo bye; exit\" TERM; echo born; while :; do sleep 0.05; done" & exit 4' TERM; echo up; while :; do sleep 0.05; done`), nil)
+	s := start(t, k, dir)
+	eventually(t, "the session", func() bool { return exists(filepath.Join(dir, fileLog)) && strings.Contains(logOf(t, dir), "up") })
+	begin := time.Now()
+	must(t, s.Stop(2*slow, "test"))
+	e := finish(t, s, dir)
+	if time.Since(begin) > slow || e.Code == nil || *e.Code != 4 {
+		t.Errorf("record %+v after %s", e, time.Since(begin))
+	}
+}
+
+// Architecture §4: a keeper that is stopped holds its session; it is adopted
+// when it goes on.
+func TestStoppedKeeperIsAdoptedLater(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, nil)
+	run := n.start("sh", "while [ ! -e go ]; do sleep 0.05; done")
+	n.launched(run)
+	p, err := ReadProc(filepath.Join(n.cfg.Dir, "runs", run))
+	must(t, err)
+	must(t, syscall.Kill(p.Keeper, syscall.SIGSTOP))
+	defer func() { _ = syscall.Kill(p.Keeper, syscall.SIGCONT) }()
+	must(t, n.Close())
+	n.cfg.Runner = nil
+	n.open()
+	if r := n.fleet.run(run); r.Gone != "" {
+		t.Fatalf("gone %q with its keeper stopped", r.Gone)
+	}
+	must(t, syscall.Kill(p.Keeper, syscall.SIGCONT))
+	must(t, os.WriteFile(filepath.Join(n.cfg.Dir, "workspaces", board.CardOfRun(run), "go"), nil, 0o600))
+	if r := n.gone(run); r.Outcome != "completed" {
+		t.Errorf("outcome %q", r.Outcome)
+	}
+}
+
+// RUN-09, M-12: a run that ended while it was being started is not left running.
+func TestStartThatCameTooLateIsNotLeftRunning(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, nil)
+	n.set(func() { n.block = func(r *board.Request) bool { return r.Verb == board.VReport } })
+	run := n.start("agent", untilStopped)
+	dir := filepath.Join(n.cfg.Dir, "runs", run)
+	eventually(t, "the session", func() bool { return exists(filepath.Join(dir, fileProc)) })
+	must(t, n.event(board.CardOfRun(run), "cancel"))
+	n.set(func() { n.block = nil })
+	n.LeaderChanged()
+	n.gone(run)
+	if p, err := ReadProc(dir); err != nil || alive(p.PID) {
+		t.Errorf("left running: %v", err)
+	}
+	if r := n.fleet.run(run); r.PID != 0 {
+		t.Errorf("the run got a record of the late launch: pid %d", r.PID)
+	}
+}
+
+// M-02: an age, by the clock that counts sleep; across a boot by the wall's difference.
+func TestAgeOfAnExit(t *testing.T) {
+	now, wall := soon(0), time.Now()
+	for name, c := range map[string]struct {
+		e    Exit
+		want time.Duration
+	}{
+		"same boot, wall moved": {Exit{Boot: BootID(), At: now.Add(-time.Minute), Wall: wall.Add(-9 * time.Hour).UnixMilli()}, time.Minute},
+		"another boot":          {Exit{Boot: "before", At: now.Add(time.Hour), Wall: wall.Add(-time.Hour).UnixMilli()}, time.Hour},
+		"never negative":        {Exit{Boot: BootID(), At: now.Add(time.Minute)}, 0},
+		"wall set back":         {Exit{Boot: "before", Wall: wall.Add(time.Hour).UnixMilli()}, 0},
+	} {
+		if got := c.e.ago(BootID(), now, wall); (got - c.want).Abs() > time.Second {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// M-24, M-26: what the executing node resolves, and what it refuses.
+func TestPreparation(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *Config) { c.Env = []string{"PATH=/usr/bin:/bin", "MY_KEY=k", "NODE_OPTIONS=x", "LANG=C"} })
+	here := t.TempDir()
+	prepare := func(w board.StartSpec) (*Spec, string) {
+		t.Helper()
+		w.Run, w.Card = "web-7.1", "web-7"
+		if w.Argv == nil {
+			w.Argv = []string{"sh"}
+		}
+		s, err := n.prepareRun(prepJob{dir: filepath.Join(n.cfg.Dir, "runs", w.Run), order: &board.Order{ID: "o"}, want: &w})
+		if err != nil {
+			return nil, err.Error()
+		}
+		return s, ""
+	}
+	extra := func(x board.SpecExtra) []byte { b, _ := json.Marshal(x); return b }
+
+	s, why := prepare(board.StartSpec{Workspace: "dir:" + here, EnvFrom: map[string]string{"API": "MY_KEY"}, Env: map[string]string{"MUSTER_RUN": "another", "PATH": "/bin"}})
+	if s == nil || s.Dir != here || !slices.Contains(s.Env, "API=k") || !slices.Contains(s.Env, "MUSTER_RUN=web-7.1") || slices.Contains(s.Env, "MUSTER_RUN=another") || !slices.Contains(s.Env, "PATH=/bin") {
+		t.Errorf("%+v, %s", s, why)
+	}
+	if s, why = prepare(board.StartSpec{}); s == nil || s.Dir != filepath.Join(n.cfg.Dir, "workspaces", "web-7") {
+		t.Errorf("%+v, %s", s, why)
+	}
+	brief := filepath.Join(n.cfg.Dir, "runs", "web-7.1", fileBrief)
+	s, _ = prepare(board.StartSpec{Harness: "codex", Argv: []string{"codex", "--file=" + board.BriefPath}, Prompt: "do it", Extra: extra(board.SpecExtra{Prompt: "stdin", Scrub: []string{"LANG"}})})
+	if s == nil || s.Argv[1] != "--file="+brief || s.Stdin != brief || slices.Contains(s.Env, "LANG=C") {
+		t.Errorf("%+v", s)
+	}
+	if b, _ := os.ReadFile(brief); string(b) != "do it" {
+		t.Errorf("brief %q", b)
+	}
+	if s, _ = prepare(board.StartSpec{Harness: "command", Argv: []string{"sh", "-c", "cat " + board.BriefPath, board.BriefPath}}); s == nil || s.Argv[2] != "cat "+board.BriefPath || s.Argv[3] != brief {
+		t.Errorf("%+v", s)
+	}
+	for say, w := range map[string]board.StartSpec{
+		"no folder":      {Workspace: "dir:/no/such"},
+		"absolute":       {Workspace: "dir:../up"},
+		"this version":   {Workspace: "worktree:app"},
+		"not set":        {EnvFrom: map[string]string{"API": "NOT_THERE"}},
+		"zero byte":      {Env: map[string]string{"A": "a\x00b"}},
+		"what to start":  {Argv: []string{}},
+		"cannot be read": {Extra: []byte(`[1]`)},
+	} {
+		if s, why := prepare(w); s != nil || !strings.Contains(why, say) {
+			t.Errorf("%+v: %q, want %q", w, why, say)
+		}
+	}
+	for _, bad := range []string{"../x-1.1", "a/b-1.1", ".x-1.1", "x", "", "x-1.", "-1.1/.."} {
+		if dir := n.runDir(bad); dir != "" && filepath.Dir(dir) != filepath.Join(n.cfg.Dir, "runs") {
+			t.Errorf("run id %q is the folder %s", bad, dir)
+		}
+	}
+}
+
+// A prompt that the harness reads from its input is there, and nothing else is.
+func TestStdinIsTheBriefOrNothing(t *testing.T) {
+	t.Parallel()
+	k := testKeepers(t)
+	brief := filepath.Join(t.TempDir(), "brief")
+	must(t, os.WriteFile(brief, []byte("the prompt"), 0o600))
+	for want, file := range map[string]string{"[the prompt]": brief, "[]": ""} {
+		dir, _ := testSpec(t, sh(`printf '[%s]' "$(cat)"`), func(s *Spec) { s.Stdin = file })
+		finish(t, start(t, k, dir), dir)
+		if got := logOf(t, dir); got != want {
+			t.Errorf("stdin %q, want %q", got, want)
+		}
+	}
+}
+
+// The harness's preset says what an exit code or a line of output means.
+func TestWhatAnEndMeans(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, fileLog), []byte("working\nError: usage limit reached\n"), 0o600))
+	n := &run{dir: dir, spec: &Spec{Exits: map[string]string{"53": "turns"}, Signs: []board.SpecSign{{Matches: "^Error: usage limit", Means: "rate_limit"}, {Matches: "(", Means: "broken"}}}}
+	code := func(c int64) *int64 { return &c }
+	for want, e := range map[string]Exit{"turns": {Code: code(53)}, "rate_limit": {Code: code(1)}, "": {Code: code(0)}} {
+		if got := n.means(&e); got != want {
+			t.Errorf("%+v means %q, want %q", e, got, want)
+		}
+	}
+}
+
+// Old run folders go, the newest stay, and one that is in use is not touched.
+func TestOldRunFoldersAreRemoved(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *Config) { c.KeepRuns = 3 })
+	must(t, n.Close())
+	runs := filepath.Join(n.cfg.Dir, "runs")
+	for i := range 6 {
+		dir := filepath.Join(runs, fmt.Sprintf("old-%d.1", i))
+		must(t, os.Mkdir(dir, 0o700))
+		must(t, WriteExit(dir, &Exit{Boot: "b"}))
+		at := time.Now().Add(time.Duration(i-10) * time.Hour)
+		must(t, os.Chtimes(filepath.Join(dir, fileExit), at, at))
+	}
+	held := filepath.Join(runs, "old-0.1")
+	lock, err := Hold(held)
+	must(t, err)
+	defer lock.Close()
+	n.cfg.Runner = nil
+	n.open()
+	for i, want := range []bool{true, false, false, true, true, true} {
+		if got := exists(filepath.Join(runs, fmt.Sprintf("old-%d.1", i))); got != want {
+			t.Errorf("folder %d is there: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// A journal that cannot be written stops everything, and says so once.
+func TestFailedJournalStopsTheLauncher(t *testing.T) {
+	t.Parallel()
+	failed := make(chan error, 2)
+	n := newNode(t, func(c *Config) { c.OnFail = func(err error) { failed <- err } })
+	n.ask(func() { _ = n.journal.db.Close() })
+	run := n.start("sh", ": > ran")
+	select {
+	case err := <-failed:
+		if n.Err() == nil || !strings.Contains(err.Error(), "journal") {
+			t.Errorf("failed with %v, %v", err, n.Err())
+		}
+	case <-time.After(slow):
+		t.Fatal("nobody was told")
+	}
+	n.Contact()
+	n.ask(func() {})
+	if exists(filepath.Join(n.cfg.Dir, "runs", run)) || len(failed) != 0 {
+		t.Error("it goes on after its journal has failed")
+	}
+}
