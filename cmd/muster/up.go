@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -27,6 +28,9 @@ func up(ctx context.Context, o cli.UpOptions) error {
 		return err
 	}
 	defer closeLog()
+	if o.Name == "" {
+		o.Name = knownName(o.Data)
+	}
 	n, err := node.New(node.Config{Data: o.Data, Name: o.Name, Listen: o.Listen, Advertise: o.Advertise, Token: o.Token, Labels: o.Labels,
 		Slots: o.Slots, Replica: o.Replica, Timers: o.Timers, Binary: binary, Version: versionText(), Logger: log, Progress: o.Progress})
 	if err != nil {
@@ -51,6 +55,19 @@ func up(ctx context.Context, o cli.UpOptions) error {
 		return again(o.Data, binary)
 	}
 	return nil
+}
+
+// knownName is the name that this folder's node has in its fleet: a start without
+// --name must not give it another one.
+func knownName(data string) string {
+	var saved struct {
+		Name string `json:"name"`
+	}
+	b, err := os.ReadFile(filepath.Join(data, "node.json"))
+	if err != nil || json.Unmarshal(b, &saved) != nil {
+		return "" // a new folder; a broken one is told by the node
+	}
+	return saved.Name
 }
 
 // again becomes the node's next process.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,7 +25,9 @@ type Client struct {
 	Dial    func(ctx context.Context) (net.Conn, error)
 	Auth    string        // value of the Authorization header
 	Timeout time.Duration // of one call; 0 is the default
-	http    *http.Client
+
+	once sync.Once
+	http *http.Client
 }
 
 // Answer is what a call gave besides its data.
@@ -36,14 +39,14 @@ type Answer struct {
 }
 
 func (c *Client) client() *http.Client {
-	if c.http == nil {
+	c.once.Do(func() {
 		dial := c.Dial
 		if dial == nil {
 			dial = c.dialUnix
 		}
 		c.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 			MaxIdleConnsPerHost: 64, DisableCompression: true}}
-	}
+	})
 	return c.http
 }
 
@@ -83,7 +86,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) (*Answe
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout()+2*time.Second)
 	defer cancel()
-	return c.once(ctx, http.MethodGet, path, nil)
+	return c.call(ctx, http.MethodGet, path, nil)
 }
 
 // Post asks for something that is not a request to the executor.
@@ -94,7 +97,7 @@ func (c *Client) Post(ctx context.Context, path string, body any) (*Answer, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout()+2*time.Second)
 	defer cancel()
-	a, err := c.once(ctx, http.MethodPost, path, b)
+	a, err := c.call(ctx, http.MethodPost, path, b)
 	var lost *lostError
 	if errors.As(err, &lost) {
 		return nil, board.Errorf(board.UnknownOutcome, "the node broke the connection: it may or may not have been done").WithHint("see: muster status")
@@ -125,7 +128,10 @@ func (c *Client) Do(ctx context.Context, verb string, args any, id string, retry
 		if err != nil {
 			return nil, err
 		}
-		a, err := c.once(ctx, http.MethodPost, "/v1/do", body)
+		if len(body) > maxBody { // a node would cut the connection in the middle of it
+			return nil, tooLarge()
+		}
+		a, err := c.call(ctx, http.MethodPost, "/v1/do", body)
 		var lost *lostError
 		switch {
 		case errors.As(err, &lost):
@@ -157,7 +163,7 @@ type lostError struct{ err error }
 
 func (e *lostError) Error() string { return "connection lost: " + e.err.Error() }
 
-func (c *Client) once(ctx context.Context, method, path string, body []byte) (*Answer, error) {
+func (c *Client) call(ctx context.Context, method, path string, body []byte) (*Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -234,27 +240,33 @@ func Decode[T any](a *Answer, err error) (T, error) {
 	return x, nil
 }
 
+// reconnect is how long a stream looks for its node after it was lost.
+const reconnect = time.Minute
+
 // Events follows events from a cursor on until fn says false or ctx ends. When
-// the stream breaks it goes on from the last event seen.
+// the stream breaks, as it does when the node is started anew, it goes on after
+// the last event seen; a cursor "now" is taken anew then.
 func (c *Client) Events(ctx context.Context, query url.Values, fn func(Event) bool) error {
 	q := url.Values{}
 	for k, v := range query {
 		q[k] = v
 	}
 	q.Set("follow", "true")
+	var lost time.Time // since when nothing answers; zero before the first answer
 	for {
-		last, stop, err := c.stream(ctx, q, fn)
+		open, last, stop, err := c.stream(ctx, q, fn)
+		if open {
+			lost = time.Now()
+		}
 		if last != "" {
 			q.Set("since", last)
 		}
-		switch {
-		case stop || ctx.Err() != nil:
+		if stop || ctx.Err() != nil {
 			return ctx.Err()
-		case err != nil:
-			var e *board.Error
-			if errors.As(err, &e) {
-				return err
-			}
+		}
+		var e *board.Error
+		if errors.As(err, &e) && (e.Code != board.Unavailable || time.Since(lost) > reconnect) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -264,39 +276,40 @@ func (c *Client) Events(ctx context.Context, query url.Values, fn func(Event) bo
 	}
 }
 
-func (c *Client) stream(ctx context.Context, q url.Values, fn func(Event) bool) (last string, stop bool, err error) {
+// stream reads one stream; open tells that the node answered it.
+func (c *Client) stream(ctx context.Context, q url.Values, fn func(Event) bool) (open bool, last string, stop bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://muster/v1/events?"+q.Encode(), nil)
 	if err != nil {
-		return "", false, err
+		return false, "", false, err
 	}
 	if c.Auth != "" {
 		req.Header.Set("Authorization", c.Auth)
 	}
+	req.Header.Set(HeaderTimeout, c.timeout().String())
 	res, err := c.client().Do(req)
 	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
-			return "", false, c.errNoNode(err)
-		}
-		return "", false, err
+		return false, "", false, c.failed(ctx, http.MethodGet, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		_, err := answer(res)
-		return "", false, err
+		return false, "", false, err
 	}
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
+		if len(lines.Bytes()) == 0 {
+			continue // the node is alive
+		}
 		var env Envelope
 		var e Event
 		if json.Unmarshal(lines.Bytes(), &env) != nil || json.Unmarshal(env.Data, &e) != nil {
-			return last, false, board.Errorf(board.Internal, "a broken line in the event stream")
+			return true, last, false, nil // cut off in the middle of a line
 		}
 		last = e.ID
 		if !fn(e) {
-			return last, true, nil
+			return true, last, true, nil
 		}
 	}
-	return last, false, lines.Err()
+	return true, last, false, lines.Err()
 }

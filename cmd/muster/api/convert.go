@@ -133,3 +133,21 @@ func BoardOf(v board.View, b *board.Board, count bool) Board {
 	}
 	return x
 }
+
+// whyOf is the scheduler's explanation as the API shows it: this node's own, or
+// the leader's as it came.
+func whyOf(x any) (Why, error) {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return Why{}, err
+	}
+	var raw struct {
+		Why
+		Since int64 `json:"since"`
+	}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return Why{}, err
+	}
+	raw.Why.Since = optAt(raw.Since)
+	return raw.Why, nil
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,62 +23,91 @@ const (
 // then as they come. A reader is given what the state holds, never a queue: one
 // that is slow reads on from its own cursor (architecture.md, feed).
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
-	if _, err := h.caller(r); err != nil {
+	if r.URL.Query().Get("follow") != "true" {
+		h.wrap(h.reader(h.list))(w, r)
+		return
+	}
+	started := false
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("panic in a stream", "panic", p, "stack", string(debug.Stack()))
+			if !started {
+				send(w, nil, unread, board.Errorf(board.Internal, "%v", p), "")
+			}
+		}
+	}()
+	c, err := h.caller(r)
+	if err == nil {
+		err = h.mayRead(r, &c)
+	}
+	var s *stream
+	if err == nil {
+		s, err = h.open(r, c)
+	}
+	if err != nil {
 		send(w, nil, unread, err, "")
 		return
 	}
-	q := r.URL.Query()
-	cursor := ""
-	if s := q.Get("since"); s != "" && s != "now" {
-		key, err := board.ParseEventID(s)
-		if err != nil {
-			send(w, nil, unread, err, "")
-			return
-		}
-		cursor = key
-	}
-	f := filter{card: q.Get("card"), kind: q.Get("kind"), board: q.Get("board")}
-	sub := h.b.Subscribe(func(t board.Table, _ string) bool { return t == board.TEvent })
-	defer sub.Close()
-	if q.Get("since") == "now" {
-		cursor = h.newest(r)
-	}
-	if q.Get("follow") != "true" {
-		var list []Event
-		var fresh Fresh
-		var err error
-		if last, _ := strconv.Atoi(q.Get("last")); last > 0 {
-			list, fresh, err = h.newestOf(r, min(last, eventPage), f)
-		} else {
-			list, _, fresh, err = h.page(r, cursor, f)
-		}
-		send(w, list, fresh, err, "")
-		return
-	}
-	sse := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
-	h.follow(w, r, sub, cursor, f, sse)
+	defer s.sub.Close()
+	started = true
+	s.follow(w, r)
 }
 
+// filter are the events that a reader wants.
 type filter struct{ card, kind, board string }
 
 func (f filter) wants(e *board.Event) bool {
 	return (f.card == "" || e.Card == f.card) && (f.kind == "" || e.Kind == f.kind) && (f.board == "" || e.Board == f.board)
 }
 
-func (h *handler) newest(r *http.Request) (key string) {
-	_, _ = h.b.Read(r.Context(), false, func(v board.View) error {
-		key, _ = v.Last(board.TEvent, "")
-		return nil
-	})
-	return key
+func filterOf(r *http.Request, who caller) (filter, error) {
+	q := r.URL.Query()
+	f := filter{card: q.Get("card"), kind: q.Get("kind"), board: q.Get("board")}
+	if who.run != "" {
+		f.board = orElse(f.board, who.board)
+	}
+	return f, who.sees(f.board)
 }
 
-// page reads a bounded number of events after the cursor; more says that the
-// state holds others behind them.
+// cursorOf is the stored key of the event that a reader has seen last.
+func (h *handler) cursorOf(r *http.Request) (string, error) {
+	s := orElse(r.URL.Query().Get("since"), r.Header.Get("Last-Event-ID"))
+	switch s {
+	case "", "0":
+		return "", nil
+	case "now":
+		key := ""
+		err := h.look(r.Context(), func(v board.View) error {
+			key, _ = v.Last(board.TEvent, "")
+			return nil
+		})
+		return key, err
+	}
+	return board.ParseEventID(s)
+}
+
+// list is one page of events, or the newest.
+func (h *handler) list(r *http.Request, who caller) (any, Fresh, error) {
+	f, err := filterOf(r, who)
+	if err != nil {
+		return nil, unread, err
+	}
+	if last, _ := strconv.Atoi(r.URL.Query().Get("last")); last > 0 {
+		return h.newest(r, min(last, eventPage), f, who)
+	}
+	cursor, err := h.cursorOf(r)
+	if err != nil {
+		return nil, unread, err
+	}
+	list, _, fresh, err := h.page(r, cursor, f)
+	return list, fresh, err
+}
+
+// page reads a bounded number of events after the cursor; next is where to read on.
 func (h *handler) page(r *http.Request, cursor string, f filter) (list []Event, next string, fresh Fresh, err error) {
-	list, next = []Event{}, cursor
-	fresh, err = h.b.Read(r.Context(), false, func(v board.View) error {
+	fresh, err = h.read(r, func(v board.View) error {
 		read := 0
+		list, next = []Event{}, cursor
 		board.EachEvent(v, cursor, func(key string, e *board.Event) bool {
 			if key <= cursor {
 				return true
@@ -94,13 +124,14 @@ func (h *handler) page(r *http.Request, cursor string, f filter) (list []Event, 
 	return list, next, fresh, err
 }
 
-// newestOf reads the last n events that are wanted, oldest first. Those of a card
-// are a chain; of all others the state is walked backwards by Seq, piece by piece.
-func (h *handler) newestOf(r *http.Request, n int, f filter) (list []Event, fresh Fresh, err error) {
-	list = []Event{}
-	fresh, err = h.b.Read(r.Context(), false, func(v board.View) error {
+// newest reads the last n events that are wanted, oldest first. Those of a card
+// are a chain; for all others the state is walked backwards by Seq, piece by piece.
+func (h *handler) newest(r *http.Request, n int, f filter, who caller) (any, Fresh, error) {
+	list := []Event{}
+	fresh, err := h.read(r, func(v board.View) error {
+		list = list[:0]
 		if f.card != "" {
-			c, err := FindCard(v, f.card)
+			c, err := findCard(v, f.card, who)
 			if err != nil {
 				return err
 			}
@@ -116,17 +147,7 @@ func (h *handler) newestOf(r *http.Request, n int, f filter) (list []Event, fres
 		high := v.Seq() + 1
 		for span := uint64(2 * n); high > 0 && len(list) < n; span *= 4 {
 			low := high - min(high, span)
-			var piece []Event
-			board.EachEvent(v, board.EventKey(low, 0), func(key string, e *board.Event) bool {
-				if key >= board.EventKey(high, 0) {
-					return false
-				}
-				if f.wants(e) {
-					piece = append(piece, EventOf(e))
-				}
-				return true
-			})
-			list, high = append(piece, list...), low
+			list, high = append(between(v, low, high, f), list...), low
 		}
 		list = list[max(0, len(list)-n):]
 		return nil
@@ -134,50 +155,93 @@ func (h *handler) newestOf(r *http.Request, n int, f filter) (list []Event, fres
 	return list, fresh, err
 }
 
-func (h *handler) follow(w http.ResponseWriter, r *http.Request, sub Sub, cursor string, f filter, sse bool) {
-	rc := http.NewResponseController(w)
-	_ = rc.SetWriteDeadline(time.Time{})
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	if sse {
-		w.Header().Set("Content-Type", "text/event-stream")
+// between are the wanted events of the transactions from low up to before high.
+func between(v board.View, low, high uint64, f filter) (list []Event) {
+	end := board.EventKey(high, 0)
+	board.EachEvent(v, board.EventKey(low, 0), func(key string, e *board.Event) bool {
+		if key >= end {
+			return false
+		}
+		if f.wants(e) {
+			list = append(list, EventOf(e))
+		}
+		return true
+	})
+	return list
+}
+
+// stream is one reader that follows.
+type stream struct {
+	h      *handler
+	sub    Sub
+	cursor string
+	f      filter
+	sse    bool
+}
+
+func (h *handler) open(r *http.Request, who caller) (*stream, error) {
+	f, err := filterOf(r, who)
+	if err != nil {
+		return nil, err
 	}
+	s := &stream{h: h, f: f, sse: strings.Contains(r.Header.Get("Accept"), "text/event-stream")}
+	s.sub = h.b.Subscribe(func(t board.Table, _ string) bool { return t == board.TEvent }) // before the first reading: nothing falls between
+	if s.cursor, err = h.cursorOf(r); err != nil {
+		s.sub.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stream) follow(w http.ResponseWriter, r *http.Request) {
+	rc := http.NewResponseController(w)
+	kind := "application/x-ndjson"
+	if s.sse {
+		kind = "text/event-stream"
+	}
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
+	_ = rc.Flush()
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
-	_ = rc.Flush()
 	for {
-		list, next, fresh, err := h.page(r, cursor, f)
+		list, next, fresh, err := s.h.page(r, s.cursor, s.f)
 		if err != nil {
 			return
 		}
 		_ = rc.SetWriteDeadline(time.Now().Add(streamWrite))
 		for _, e := range list {
-			if writeEvent(w, e, fresh.Index, sse) != nil {
+			if s.write(w, e, fresh.Index) != nil {
 				return
 			}
 		}
 		if len(list) > 0 && rc.Flush() != nil {
 			return
 		}
-		if next != cursor {
-			cursor = next
+		if next != s.cursor {
+			s.cursor = next
 			continue
 		}
 		select {
 		case <-r.Context().Done():
 			return
-		case <-sub.C():
+		case <-s.sub.C():
 		case <-alive.C:
-			if sse {
+			_ = rc.SetWriteDeadline(time.Now().Add(streamWrite))
+			if s.sse {
 				fmt.Fprint(w, ": alive\n\n")
-				_ = rc.Flush()
+			} else {
+				fmt.Fprint(w, "\n") // an empty line: readers skip it, and a dead one is found
+			}
+			if rc.Flush() != nil {
+				return
 			}
 		}
 	}
 }
 
-func writeEvent(w http.ResponseWriter, e Event, index uint64, sse bool) error {
+func (s *stream) write(w http.ResponseWriter, e Event, index uint64) error {
 	data, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -186,7 +250,7 @@ func writeEvent(w http.ResponseWriter, e Event, index uint64, sse bool) error {
 	if err != nil {
 		return err
 	}
-	if sse {
+	if s.sse {
 		_, err = fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, line)
 		return err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -10,25 +11,35 @@ import (
 
 func (h *handler) reads(mux *http.ServeMux) {
 	for path, fn := range map[string]answerFunc{
-		"GET /v1/status":                 h.status,
-		"GET /v1/info":                   func(*http.Request, caller) (any, Fresh, error) { return h.b.Info(), unread, nil },
-		"GET /v1/nodes":                  h.nodes,
-		"GET /v1/nodes/{id}":             h.node,
-		"GET /v1/boards":                 h.boards,
+		"GET /v1/status":                 people(h.status),
+		"GET /v1/nodes":                  people(h.nodes),
+		"GET /v1/nodes/{id}":             people(h.node),
+		"GET /v1/boards":                 people(h.boards),
 		"GET /v1/boards/{slug}":          h.board,
+		"GET /v1/boards/{slug}/workflow": h.workflow,
 		"GET /v1/cards":                  h.cards,
 		"GET /v1/cards/{id}":             h.card,
 		"GET /v1/cards/{id}/runs":        h.runs,
 		"GET /v1/cards/{id}/why":         h.why,
-		"GET /v1/sessions":               h.sessions,
-		"GET /v1/tokens":                 h.tokens,
-		"GET /v1/rounds":                 h.rounds,
+		"GET /v1/sessions":               people(h.sessions),
+		"GET /v1/tokens":                 people(h.tokens),
+		"GET /v1/rounds":                 people(h.rounds),
 		"GET /v1/runs/{id}/log":          h.logs,
-		"GET /v1/boards/{slug}/workflow": h.workflow,
 	} {
-		mux.HandleFunc(path, h.wrap(fn))
+		mux.HandleFunc(path, h.wrap(h.reader(fn)))
 	}
+	mux.HandleFunc("GET /v1/info", h.wrap(func(*http.Request, caller) (any, Fresh, error) { return h.b.Info(), unread, nil }))
 	mux.HandleFunc("GET /v1/events", h.events)
+}
+
+// reader lets a read through for who may read.
+func (h *handler) reader(fn answerFunc) answerFunc {
+	return func(r *http.Request, c caller) (any, Fresh, error) {
+		if err := h.mayRead(r, &c); err != nil {
+			return nil, unread, err
+		}
+		return fn(r, c)
+	}
 }
 
 // read runs fn on the state, consistent when the caller asks for it.
@@ -88,11 +99,14 @@ func findBoard(v board.View, slug string) (*board.Board, error) {
 	return b, nil
 }
 
-func (h *handler) board(r *http.Request, _ caller) (any, Fresh, error) {
+func (h *handler) board(r *http.Request, who caller) (any, Fresh, error) {
 	var x BoardDetail
 	i, err := h.read(r, func(v board.View) error {
 		b, err := findBoard(v, r.PathValue("slug"))
 		if err != nil {
+			return err
+		}
+		if err := who.sees(b.Slug); err != nil {
 			return err
 		}
 		x.Board, x.List, x.Statuses = BoardOf(v, b, true), []Card{}, h.statuses(v, b)
@@ -109,15 +123,20 @@ func (h *handler) board(r *http.Request, _ caller) (any, Fresh, error) {
 }
 
 func byAge(list []Card) {
-	slices.SortFunc(list, func(a, b Card) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	slices.SortFunc(list, func(a, b Card) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Board, b.Board), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // workflow is the source of a board's workflow in force.
-func (h *handler) workflow(r *http.Request, _ caller) (any, Fresh, error) {
+func (h *handler) workflow(r *http.Request, who caller) (any, Fresh, error) {
 	x := map[string]any{}
 	i, err := h.read(r, func(v board.View) error {
 		b, err := findBoard(v, r.PathValue("slug"))
 		if err != nil {
+			return err
+		}
+		if err := who.sees(b.Slug); err != nil {
 			return err
 		}
 		x["version"], x["yaml"] = b.Workflow, ""
@@ -129,14 +148,20 @@ func (h *handler) workflow(r *http.Request, _ caller) (any, Fresh, error) {
 	return x, i, err
 }
 
-func (h *handler) cards(r *http.Request, _ caller) (any, Fresh, error) {
+func (h *handler) cards(r *http.Request, who caller) (any, Fresh, error) {
 	q := r.URL.Query()
+	if who.run != "" && q.Get("board") == "" {
+		q.Set("board", who.board)
+	}
 	list := []Card{}
 	i, err := h.read(r, func(v board.View) error {
 		var b *board.Board
 		if slug := q.Get("board"); slug != "" {
 			var err error
 			if b, err = findBoard(v, slug); err != nil {
+				return err
+			}
+			if err = who.sees(b.Slug); err != nil {
 				return err
 			}
 		}
@@ -182,18 +207,20 @@ func cut(s string) (k, v string, has bool) {
 	return s, "", false
 }
 
-// FindCard finds a card by its id or an unambiguous beginning of it.
-func FindCard(v board.View, ref string) (*board.Card, error) {
-	if c := board.GetCard(v, ref); c != nil {
-		return c, nil
+// findCard finds a card that the caller may see. An id is given whole: ids are
+// short numbers, and a beginning of one is the whole of another.
+func findCard(v board.View, id string, who caller) (*board.Card, error) {
+	c := board.GetCard(v, id)
+	if c == nil {
+		return nil, board.Errorf(board.NotFound, "no card %q", clip(id)).WithHint("see: muster card list")
 	}
-	return nil, board.Errorf(board.NotFound, "no card %q", clip(ref)).WithHint("see: muster card list")
+	return c, who.sees(c.Board)
 }
 
-func (h *handler) card(r *http.Request, _ caller) (any, Fresh, error) {
+func (h *handler) card(r *http.Request, who caller) (any, Fresh, error) {
 	var x CardDetail
 	i, err := h.read(r, func(v board.View) error {
-		c, err := FindCard(v, r.PathValue("id"))
+		c, err := findCard(v, r.PathValue("id"), who)
 		if err != nil {
 			return err
 		}
@@ -203,10 +230,10 @@ func (h *handler) card(r *http.Request, _ caller) (any, Fresh, error) {
 	return x, i, err
 }
 
-func (h *handler) runs(r *http.Request, _ caller) (any, Fresh, error) {
+func (h *handler) runs(r *http.Request, who caller) (any, Fresh, error) {
 	list := []Run{}
 	i, err := h.read(r, func(v board.View) error {
-		c, err := FindCard(v, r.PathValue("id"))
+		c, err := findCard(v, r.PathValue("id"), who)
 		if err != nil {
 			return err
 		}
@@ -216,9 +243,20 @@ func (h *handler) runs(r *http.Request, _ caller) (any, Fresh, error) {
 	return list, i, err
 }
 
-func (h *handler) why(r *http.Request, _ caller) (any, Fresh, error) {
+func (h *handler) why(r *http.Request, who caller) (any, Fresh, error) {
+	err := h.look(r.Context(), func(v board.View) error {
+		_, err := findCard(v, r.PathValue("id"), who)
+		return err
+	})
+	if err != nil {
+		return nil, unread, err
+	}
 	x, err := h.b.Why(r.Context(), r.PathValue("id"))
-	return x, unread, err
+	if err != nil {
+		return nil, unread, err
+	}
+	w, err := whyOf(x)
+	return w, unread, err
 }
 
 func (h *handler) tokens(r *http.Request, _ caller) (any, Fresh, error) {
@@ -239,10 +277,22 @@ func (h *handler) rounds(r *http.Request, _ caller) (any, Fresh, error) {
 	return x, unread, err
 }
 
-func (h *handler) logs(r *http.Request, _ caller) (any, Fresh, error) {
-	q := r.URL.Query()
+func (h *handler) logs(r *http.Request, who caller) (any, Fresh, error) {
+	run, q := r.PathValue("id"), r.URL.Query()
+	if who.run != "" {
+		err := h.look(r.Context(), func(v board.View) error {
+			_, err := findCard(v, board.CardOfRun(run), who)
+			return err
+		})
+		if err != nil {
+			return nil, unread, err
+		}
+	}
 	from, _ := strconv.ParseInt(q.Get("from"), 10, 64)
-	x, err := h.b.ReadLog(r.Context(), r.PathValue("id"), max(from, 0), 256<<10, q.Get("wait") == "true")
+	x, err := h.b.ReadLog(r.Context(), run, max(from, 0), 256<<10, q.Get("wait") == "true")
+	if x.Chunk == nil {
+		x.Chunk = []byte{}
+	}
 	return x, unread, err
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,7 +67,7 @@ func Serve(b Backend, s Sockets) (*Server, error) {
 			srv.Close()
 			return nil, err
 		}
-		h := &http.Server{Handler: Handler(b, door, s.Logger), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		h := &http.Server{Handler: Handler(b, door, s.Logger), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 			ConnContext: func(ctx context.Context, c net.Conn) context.Context { return withPeer(ctx, c, door, s.InKeeperTree) }}
 		srv.http = append(srv.http, h)
 		srv.wg.Go(func() { _ = h.Serve(l) })
@@ -117,7 +118,9 @@ type peerKey struct{}
 func withPeer(ctx context.Context, c net.Conn, door Door, inTree func(int) bool) context.Context {
 	p := peerInfo{}
 	uid, pid, ok := peerCred(c)
-	if ok {
+	if !ok {
+		p.refused = "the system does not say who is at the other end of this socket"
+	} else {
 		p.name = strconv.Itoa(uid)
 		if u, err := user.LookupId(p.name); err == nil {
 			p.name = u.Username
@@ -174,7 +177,8 @@ func clip(s string) string {
 type caller struct {
 	actor  board.Actor
 	secret string
-	run    string
+	run    string // of a session
+	board  string // a session's own
 }
 
 func (h *handler) caller(r *http.Request) (caller, error) {
@@ -228,6 +232,7 @@ func (h *handler) wrap(fn answerFunc) http.HandlerFunc {
 			return
 		}
 		ctx = context.WithValue(ctx, writerKey{}, w)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeoutOf(r) + streamWrite))
 		data, fresh, err := fn(r.WithContext(ctx), c)
 		send(w, data, fresh, err, w.Header().Get(HeaderRequestID))
 	}
@@ -253,7 +258,7 @@ func send(w http.ResponseWriter, data any, f Fresh, err error, id string) {
 	status := http.StatusOK
 	if err != nil {
 		env.Error = failure(err, id)
-		status = statusOf[env.Error.Code]
+		status = cmp.Or(statusOf[env.Error.Code], http.StatusInternalServerError)
 	} else if data != nil {
 		b, jerr := json.Marshal(data)
 		if jerr != nil {
@@ -266,12 +271,16 @@ func send(w http.ResponseWriter, data any, f Fresh, err error, id string) {
 	_ = json.NewEncoder(w).Encode(env)
 }
 
+func tooLarge() *board.Error {
+	return board.Errorf(board.Exhausted, "the request is larger than %d MB", maxBody>>20).WithHint("keep large text in files")
+}
+
 func failure(err error, id string) *Failure {
 	var e *board.Error
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		e = board.Errorf(board.Exhausted, "the request is larger than %d MB", maxBody>>20).WithHint("keep large text in files")
+		e = tooLarge()
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		e = board.Errorf(board.Unavailable, "no answer in time").WithHint("see: muster status")
 	case !errors.As(err, &e):
@@ -284,7 +293,15 @@ func failure(err error, id string) *Failure {
 	return f
 }
 
+// bodyTime is how long a caller may take to send what it asks.
+const bodyTime = 30 * time.Second
+
 func decode(r *http.Request, into any) error {
+	if w, ok := r.Context().Value(writerKey{}).(http.ResponseWriter); ok {
+		rc := http.NewResponseController(w)
+		_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
+		defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	}
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
@@ -310,8 +327,14 @@ func (h *handler) do(r *http.Request, c caller) (any, Fresh, error) {
 	if err := decode(r, &d); err != nil {
 		return nil, unread, err
 	}
+	if c.run != "" && d.Verb != board.VEvent && d.Verb != board.VCardAdd {
+		return nil, unread, board.Errorf(board.Refused, "%s is not for sessions", clip(d.Verb)).WithHint("a session says events of its card, and files cards")
+	}
 	if !spoken[d.Verb] {
 		return nil, unread, board.Errorf(board.Invalid, "unknown verb %q", clip(d.Verb)).WithHint("the node may be older than the command; see: muster version")
+	}
+	if d.ID == "" {
+		d.ID = r.Header.Get(HeaderRequestID)
 	}
 	if d.ID == "" {
 		d.ID = h.b.MintID()
@@ -335,10 +358,21 @@ func (h *handler) do(r *http.Request, c caller) (any, Fresh, error) {
 
 type writerKey struct{}
 
+// token makes a token. Through the mesh's door the caller's own token must be a
+// manager's: the executor is asked in this node's name.
 func (h *handler) token(r *http.Request, c caller) (any, Fresh, error) {
 	var o TokenOptions
 	if err := decode(r, &o); err != nil {
 		return nil, unread, err
+	}
+	if h.door == DoorToken {
+		role, err := h.tokenRole(r.Context(), c.secret)
+		if err != nil {
+			return nil, unread, err
+		}
+		if role != "manager" {
+			return nil, unread, board.Errorf(board.Refused, "%s: the role %q may not do that", board.VTokenCreate, role)
+		}
 	}
 	ans, err := h.b.NewToken(r.Context(), c.actor, o)
 	if err != nil {

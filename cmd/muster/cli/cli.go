@@ -90,7 +90,8 @@ func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
 		return ExitOK
 	}
 	if strings.HasPrefix(err.Error(), "unknown command") {
-		err = usagef("%v", err)
+		first, _, _ := strings.Cut(err.Error(), "\n") // what it guesses is seldom meant
+		err = usagef("%s", first)
 	}
 	a.complain(err)
 	return exitCode(err)

@@ -49,13 +49,13 @@ func (a *app) eventsCmd() *cobra.Command {
 // events prints a page after the other, then what comes.
 func (a *app) events(ctx context.Context, q url.Values, follow bool) error {
 	cursor := q.Get("since")
-	if cursor == "" && follow { // before the page: what happens after it is not missed
+	if cursor == "now" || cursor == "" && follow { // before the page: what happens after it is not missed
 		var err error
 		if cursor, err = a.cursor(ctx); err != nil {
 			return err
 		}
 	}
-	for cursor != "now" {
+	for q.Get("since") != "now" {
 		list, err := api.Decode[[]api.Event](a.get(ctx, "/v1/events", q))
 		if err != nil {
 			return err

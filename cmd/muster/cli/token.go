@@ -24,6 +24,9 @@ func (a *app) tokenCreate() *cobra.Command {
 		if o.Uses < 0 {
 			return usagef("--uses %d: a number above 0, or 0 for no bound", o.Uses)
 		}
+		if o.Role != "node" && !c.Flags().Changed("uses") {
+			o.Uses = 0 // who calls with it calls often
+		}
 		o.TTL = int64(ttl / time.Second)
 		cl, err := a.client()
 		if err != nil {
@@ -32,11 +35,11 @@ func (a *app) tokenCreate() *cobra.Command {
 		ans, err := cl.Post(c.Context(), "/v1/token", o)
 		return show(a, ans, err, func(t api.TokenAnswer) []string { return []string{t.Token} }, func(t api.TokenAnswer) {
 			a.printf("%s\n", t.Token)
-			uses := "without a bound of uses"
-			if o.Uses > 0 {
-				uses = fmt.Sprintf("for %d use(s)", o.Uses)
+			uses := ""
+			if o.Role == "node" && o.Uses > 0 {
+				uses = fmt.Sprintf(", lets %d machine(s) in", o.Uses)
 			}
-			fmt.Fprintf(a.io.Err, "role %s, %s, until %s; who has it may use it: send it safely\n", o.Role, uses, clock(t.Expires))
+			fmt.Fprintf(a.io.Err, "role %s%s, until %s; who has it may use it: send it safely\n", o.Role, uses, clock(t.Expires))
 			if o.Role == "node" {
 				fmt.Fprintf(a.io.Err, "on the other machine: muster join TOKEN\n")
 			}
@@ -45,7 +48,7 @@ func (a *app) tokenCreate() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.Role, "role", "node", "node, manager, member or viewer")
 	f.DurationVar(&ttl, "ttl", 24*time.Hour, "how long it holds")
-	f.Int64Var(&o.Uses, "uses", 1, "how often it lets in; 0: no bound")
+	f.Int64Var(&o.Uses, "uses", 1, "how many machines it lets in; 0: no bound")
 	f.StringVar(&o.Local, "local", "", "what users of that node's socket may do: manager, member, viewer or none (default manager)")
 	return c
 }

@@ -5,8 +5,12 @@ import (
 	"net/url"
 	"time"
 
+	"muster/board"
 	"muster/cmd/muster/api"
 )
+
+// patienceOfReaders is how long who follows goes on without an answer.
+const patienceOfReaders = time.Minute
 
 // cursor is the id of the newest event, from which a stream goes on; "0" of an empty log.
 func (a *app) cursor(ctx context.Context) (string, error) {
@@ -39,11 +43,21 @@ func (a *app) changes(ctx context.Context, q url.Values, look func() (enough boo
 			return true
 		})
 	}()
+	seen := time.Time{} // when the node last answered; zero: never
 	for {
 		enough, err := look()
-		if err != nil || enough {
+		switch {
+		case board.CodeOf(err) == board.Unavailable && time.Since(seen) < patienceOfReaders: // it is started anew, or looks for a leader
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(300 * time.Millisecond):
+			}
+			continue
+		case err != nil || enough:
 			return err
 		}
+		seen = time.Now()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
