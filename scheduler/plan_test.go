@@ -195,6 +195,7 @@ func TestPrepare(t *testing.T) {
 	if run := board.GetRun(r.v, r.card(id).Run); run == nil || !run.Forced {
 		t.Fatalf("the forced run is not marked: %+v", run)
 	}
+	id = r.add("sh")
 	r.states["n-atlas"] = board.Reading{State: board.NodeOnline, Slots: 2, Estop: true}
 	if _, err := ask(true); err == nil || err.Check != "estop" {
 		t.Fatalf("a forced start past an ESTOP: %v", err)

@@ -141,6 +141,9 @@ func (c rigContacts) GoneIn(node string, lease time.Duration) (time.Duration, bo
 	if lease <= 0 {
 		return 0, false
 	}
+	if c.r.state(node).State == board.NodeOnline {
+		c.r.heard[node] = time.Now() // who is online was just answered
+	}
 	return time.Until(c.r.heard[node].Add(lease + 5*time.Second)), true
 }
 
@@ -255,11 +258,10 @@ func inBubble(t *testing.T, yaml string, nodes []string, fn func(r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		r := newRig(t, yaml, nodes...)
+		defer func() { cancel(); synctest.Wait() }()
 		r.lead(ctx)
 		fn(r)
 		r.noOvercommit()
-		cancel()
-		synctest.Wait()
 	})
 }
 
