@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,16 +57,17 @@ func random(t *testing.T) *rand.Rand {
 
 // machine is one node as a process of its own.
 type machine struct {
-	t      *testing.T
-	name   string
-	data   string
-	listen string
-	args   []string
-	prefix []string // command in front of muster, to put it into a namespace
-	env    []string
-	cmd    *exec.Cmd
-	api    *api.Client
-	out    string
+	t       *testing.T
+	name    string
+	data    string
+	listen  string
+	args    []string
+	prefix  []string // command in front of muster, to put it into a namespace
+	env     []string
+	cmd     *exec.Cmd
+	stopped bool // by SIGSTOP
+	api     *api.Client
+	out     string
 }
 
 // fleet is some machines on loopback.
@@ -143,16 +142,24 @@ func (f *fleet) close() {
 	f.endSessions()
 	if f.t.Failed() {
 		for _, m := range f.machines {
-			b, _ := os.ReadFile(m.out)
-			if len(b) > 6000 {
-				b = b[len(b)-6000:]
-			}
-			f.t.Logf("--- %s\n%s", m.name, b)
+			f.t.Logf("--- %s\n%s", m.name, m.lastWords(40))
 		}
 		f.t.Logf("folders are kept in %s", f.dir)
 		return
 	}
 	os.RemoveAll(f.dir)
+}
+
+// lastWords are the newest lines of a machine's log, without Raft's own.
+func (m *machine) lastWords(n int) string {
+	b, _ := os.ReadFile(m.out)
+	var lines []string
+	for line := range strings.Lines(string(b)) {
+		if !strings.Contains(line, "component=raft ") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
 // endSessions kills what the fleet's keepers still hold: the processes that their
@@ -216,7 +223,10 @@ func (m *machine) kill() {
 	m.cmd = nil
 }
 
-func (m *machine) signal(s syscall.Signal) { _ = m.cmd.Process.Signal(s) }
+func (m *machine) signal(s syscall.Signal) {
+	_ = m.cmd.Process.Signal(s)
+	m.stopped = s == syscall.SIGSTOP
+}
 
 func (m *machine) status() (api.Status, error) {
 	return api.Decode[api.Status](m.api.Get(context.Background(), "/v1/status", nil))
@@ -233,62 +243,6 @@ func (m *machine) run(args ...string) (stdout, stderr string, code int) {
 		code = exit.ExitCode()
 	}
 	return o.String(), e.String(), code
-}
-
-// do asks through one machine, and goes on through the others under the same id
-// while that one cannot be reached.
-func (f *fleet) do(m *machine, verb string, args any) map[string]any {
-	f.t.Helper()
-	data, err := f.try(m, verb, args, f.mint(m))
-	if err != nil {
-		f.t.Fatalf("%s: %v", verb, err)
-	}
-	return data
-}
-
-func (f *fleet) mint(m *machine) string {
-	for _, x := range append([]*machine{m}, f.machines...) {
-		if id, err := api.Decode[string](x.api.Get(context.Background(), "/v1/id", nil)); err == nil && id != "" {
-			return id
-		}
-	}
-	f.t.Error("no node gives a request id")
-	return ""
-}
-
-// try has one request executed, whatever it takes, through whoever answers.
-func (f *fleet) try(m *machine, verb string, args any, id string) (map[string]any, error) {
-	deadline := time.Now().Add(60 * time.Second)
-	retry := false
-	for i := 0; ; i++ {
-		via := m
-		if i > 0 {
-			via = f.machines[(indexOf(f.machines, m)+i)%len(f.machines)]
-		}
-		a, err := via.api.Do(context.Background(), verb, args, id, retry)
-		if err == nil {
-			out := map[string]any{}
-			_ = json.Unmarshal(a.Data, &out)
-			return out, nil
-		}
-		var e *board.Error
-		if errors.As(err, &e) && e.Code != board.Unavailable && e.Code != board.UnknownOutcome {
-			return nil, err
-		}
-		retry = true
-		if time.Now().After(deadline) {
-			return nil, err
-		}
-	}
-}
-
-func indexOf(list []*machine, m *machine) int {
-	for i := range list {
-		if list[i] == m {
-			return i
-		}
-	}
-	return 0
 }
 
 // eventually waits for a condition, looking again and again.
@@ -308,45 +262,13 @@ func (f *fleet) eventually(limit time.Duration, what string, cond func() (bool, 
 	}
 }
 
-func (f *fleet) apply(lease string) {
-	f.t.Helper()
-	f.do(f.machines[0], board.VBoardApply, board.BoardApply{Board: "default", YAML: strings.Replace(shell, "LEASE", lease, 1)})
-}
-
-// add files a card that runs a script.
-func (f *fleet) add(m *machine, title, script string, more func(*board.CardAdd)) string {
-	f.t.Helper()
-	return f.do(m, board.VCardAdd, cardAdd(title, script, more))["id"].(string)
-}
-
-func cardAdd(title, script string, more func(*board.CardAdd)) board.CardAdd {
-	who := "sh"
-	a := board.CardAdd{Board: "default", CardFields: board.CardFields{Title: &title, Body: &script, Assignee: &who}}
-	if more != nil {
-		more(&a)
-	}
-	return a
-}
-
-func (m *machine) card(id string) (api.CardDetail, error) {
-	return api.Decode[api.CardDetail](m.api.Get(context.Background(), "/v1/cards/"+id, nil))
-}
-
-func (m *machine) cards() ([]api.Card, error) {
-	return api.Decode[[]api.Card](m.api.Get(context.Background(), "/v1/cards", url.Values{"all": {"true"}}))
-}
-
-func (m *machine) runs(card string) ([]api.Run, error) {
-	return api.Decode[[]api.Run](m.api.Get(context.Background(), "/v1/cards/"+card+"/runs", nil))
-}
-
 // leader is the machine that leads, as the others see it.
 func (f *fleet) leader() *machine {
 	f.t.Helper()
 	var found *machine
 	f.eventually(30*time.Second, "led by anybody", func() (bool, string) {
 		for _, m := range f.machines {
-			if m.cmd == nil {
+			if m.cmd == nil || m.stopped {
 				continue
 			}
 			s, err := m.status()
@@ -354,7 +276,7 @@ func (f *fleet) leader() *machine {
 				continue
 			}
 			for _, x := range f.machines {
-				if x.name == s.Leader && x.cmd != nil {
+				if x.name == s.Leader && x.cmd != nil && !x.stopped {
 					found = x
 					return true, ""
 				}

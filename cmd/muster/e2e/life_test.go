@@ -162,6 +162,7 @@ func (f *fleet) sessionsOn(t *testing.T, s *stage, victim, via *machine, n int) 
 // for a node that follows, once for the leader, whose successor counts from the
 // start of its term.
 func TestNodeGoneForGood(t *testing.T) {
+	t.Parallel()
 	for _, who := range []string{"follower", "leader"} {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
@@ -211,18 +212,7 @@ func TestNodeStoppedForThreeLeases(t *testing.T) {
 	victim.signal(syscall.SIGCONT)
 	t.Logf("%s was stopped for %s", victim.name, time.Since(stopped).Round(time.Second))
 	// The old runs' exits come now, and only mark them gone: no card moves.
-	f.eventually(20*time.Second, "back", func() (bool, string) {
-		st, err := lead.status()
-		if err != nil {
-			return false, err.Error()
-		}
-		for _, n := range st.Nodes {
-			if n.State != "online" {
-				return false, n.Name + " is " + n.State
-			}
-		}
-		return true, ""
-	})
+	f.allOnline(lead)
 	for id := range deaths {
 		c, err := lead.card(id)
 		if err != nil || c.Status != "running" || c.Run == nil || *c.Run != s.of(id)[1].run {
