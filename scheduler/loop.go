@@ -36,6 +36,11 @@ type Contacts interface {
 	State(node string) board.Reading
 	// GoneIn is how long until a session with this lease on this node may be counted gone.
 	GoneIn(node string, lease time.Duration) (time.Duration, bool)
+	// Condemn says that lease and margin have passed, and from then on keeps the node
+	// without an answer until Acquit: between the two its session is counted gone,
+	// and a fresh contact would let it start what no longer stands.
+	Condemn(node string, lease time.Duration) bool
+	Acquit(node string)
 	// Next is how long until the state of one of the nodes may change without any contact.
 	Next(nodes []string) (time.Duration, bool)
 }

@@ -144,20 +144,25 @@ func (l *Loop) nextOffer(v board.View, h *board.Held, n *board.Node, now int64) 
 
 // leases marks sessions gone whose lease and margin have passed (architecture.md §5).
 func (l *Loop) leases(ctx context.Context, r *Round) {
-	var over []string
+	var over []board.Held
 	_ = l.cfg.Store.View(func(v board.View) error {
 		board.EachHeld(v, "", func(h *board.Held) bool {
 			d, ok := l.cfg.Contacts.GoneIn(h.Node, time.Duration(h.Lease)*time.Millisecond)
 			if ok && h.Lease > 0 && d <= 0 {
-				over = append(over, h.Run)
+				over = append(over, *h)
 			}
 			return true
 		})
 		return nil
 	})
-	for _, run := range over {
-		if res := l.ask(ctx, board.VGone, board.Gone{Run: run, By: board.GoneLease}); res.Err == nil {
-			r.note(run, "gone_by_lease")
+	for _, h := range over {
+		if !l.cfg.Contacts.Condemn(h.Node, time.Duration(h.Lease)*time.Millisecond) {
+			continue
+		}
+		res := l.ask(ctx, board.VGone, board.Gone{Run: h.Run, By: board.GoneLease})
+		l.cfg.Contacts.Acquit(h.Node)
+		if res.Err == nil {
+			r.note(h.Run, "gone_by_lease")
 		}
 	}
 }

@@ -146,6 +146,20 @@ func (l *leading) GoneIn(node string, d time.Duration) (time.Duration, bool) {
 	return at.Sub(bootNow()), ok
 }
 
+// Condemn and Acquit implement scheduler.Contacts: between them the node gets no answer.
+func (l *leading) Condemn(node string, d time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.table.Condemn(node, d, bootNow())
+}
+
+// Acquit ends what Condemn began.
+func (l *leading) Acquit(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.table.Acquit(node)
+}
+
 // Next implements scheduler.Contacts: when the state of one of the nodes may
 // change without any contact.
 func (l *leading) Next(nodes []string) (time.Duration, bool) {
