@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"muster/board"
+	"muster/raftstore/logstore"
 )
 
 // Store is this machine's copy of the fleet's state, and its part in keeping
@@ -194,12 +195,19 @@ type Stats struct {
 	Skipped, RefusedSeq, RefusedTerm, Resets uint64 // entries below the applied index; refused by a rule; states replaced
 	LogBytes                                 int64  // of the live log
 	Rounds, Questions                        uint64 // of the executor: batches, and those that wrote nothing
+
+	LogWrites, LogEntries, LogWritten, LogSyncs uint64 // of the log on disk: appends, entries and bytes in them, fsyncs of any kind
 }
 
 // Stats returns the counts so far.
 func (s *Store) Stats() Stats {
 	c := &s.count
+	var disk logstore.Stats
+	if l, ok := s.logs.logStore.(interface{ Stats() logstore.Stats }); ok { // a log of a test need not count
+		disk = l.Stats()
+	}
 	return Stats{
+		LogWrites: disk.Appends, LogEntries: disk.Entries, LogWritten: disk.Bytes, LogSyncs: disk.Syncs,
 		Batches: c.batches.Load(), Entries: c.entries.Load(), Txns: c.txns.Load(), Ops: c.ops.Load(),
 		Skipped: c.skipped.Load(), RefusedSeq: c.refusedSeq.Load(), RefusedTerm: c.refusedTerm.Load(), Resets: c.reset.Load(),
 		LogBytes: s.logs.BytesFrom(0),

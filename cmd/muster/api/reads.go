@@ -24,6 +24,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/sessions":               people(h.sessions),
 		"GET /v1/tokens":                 people(h.tokens),
 		"GET /v1/rounds":                 people(h.rounds),
+		"GET /v1/counters":               people(h.counters),
 		"GET /v1/runs/{id}/log":          h.logs,
 	} {
 		mux.HandleFunc(path, h.wrap(h.reader(fn)))

@@ -1,0 +1,15 @@
+package node
+
+import "muster/cmd/muster/api"
+
+var _ api.Counted = backend{}
+
+// Counters implements api.Counted.
+func (b backend) Counters() map[string]uint64 {
+	s := b.n.store.Stats()
+	return map[string]uint64{
+		"log_syncs": s.LogSyncs, "log_writes": s.LogWrites, "log_entries": s.LogEntries, "log_bytes": s.LogWritten,
+		"entries": s.Entries, "transactions": s.Txns, "keys": s.Ops, "commits": s.Batches,
+		"rounds": s.Rounds, "questions": s.Questions, "refused_seq": s.RefusedSeq, "refused_term": s.RefusedTerm,
+	}
+}
