@@ -39,10 +39,6 @@ func (s sum) bytes() (b [16]byte) {
 	return b
 }
 
-func sumOf(b []byte) sum {
-	return sum{hi: binary.BigEndian.Uint64(b), lo: binary.BigEndian.Uint64(b[8:])}
-}
-
 // checkLen is the number of bytes of checksum in front of every stored value.
 // (No stored value is empty because of it, so bbolt's nil means absent.)
 const checkLen = 4

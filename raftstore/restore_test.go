@@ -189,7 +189,7 @@ func takeSnapshotOf(t testing.TB, n, size int) []byte {
 // setEra writes a fleet record of an era as board encodes it: field 2 is the number, 3 the random half.
 func setEra(t testing.TB, s *state, era uint64, tag string) {
 	t.Helper()
-	val := append([]byte{1, 2<<2 | 0, byte(era << 1), 3<<2 | 1, byte(len(tag))}, tag...)
+	val := append([]byte{1, 2 << 2, byte(era << 1), 3<<2 | 1, byte(len(tag))}, tag...)
 	var c tallies
 	m := s.now()
 	applyAll(t, s, &c, command(m.Applied+1, 1, entry{Term: 1, Seq: m.Seq + 1,

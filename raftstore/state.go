@@ -30,11 +30,10 @@ type state struct {
 	mmap  int
 	fault func(op string) error // test's way to break one named operation
 
-	mu    sync.Mutex // guards cur, the reader counts, live and old
-	cur   *generation
-	live  map[*snapshot]struct{}
-	old   sync.WaitGroup // generations on their way out
-	ended bool
+	mu   sync.Mutex // guards cur, the reader counts, live and old
+	cur  *generation
+	live map[*snapshot]struct{}
+	old  sync.WaitGroup // generations on their way out
 
 	m   meta // the writer's own
 	pub atomic.Pointer[meta]

@@ -111,11 +111,13 @@ func (v *view) Last(t board.Table, prefix string) (string, []byte) {
 
 // seekAfter finds the last key that is not behind all keys with the prefix.
 func seekAfter(c *bbolt.Cursor, prefix string) (k, val []byte) {
-	end := strings.TrimRight(prefix, "\xff")
-	if end == "" {
+	next := []byte(prefix)
+	for len(next) > 0 && next[len(next)-1] == 0xff {
+		next = next[:len(next)-1]
+	}
+	if len(next) == 0 {
 		return c.Last()
 	}
-	next := []byte(end)
 	next[len(next)-1]++
 	if k, _ := c.Seek(next); k == nil {
 		return c.Last()
