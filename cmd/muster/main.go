@@ -9,6 +9,7 @@ import (
 
 	"muster/cmd/muster/bench"
 	"muster/cmd/muster/cli"
+	"muster/cmd/muster/demo"
 	"muster/launcher"
 )
 
@@ -24,7 +25,9 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := cli.Main(ctx, os.Args[1:], cli.OS(), cli.Deps{Version: versionText(), Up: up, Door: door, Check: check, Bench: bench.Main})
+	code := cli.Main(ctx, os.Args[1:], cli.OS(), cli.Deps{Version: versionText(), Up: up, Door: door, Check: check, Demo: showDemo, Bench: bench.Main})
 	stop()
 	os.Exit(code)
 }
+
+func showDemo(ctx context.Context, o cli.DemoOptions) error { return demo.Run(ctx, demo.Options(o)) }
