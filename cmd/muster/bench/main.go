@@ -22,6 +22,8 @@ type Env struct {
 	Dir     string // an empty folder of the bench's own, removed after it
 	Windows int
 	Window  time.Duration
+	Program string    // the muster program, whose nodes are processes of their own
+	Cards   int       // in the state of the benches about size
 	Log     io.Writer // progress, a line at a time
 }
 
@@ -53,6 +55,11 @@ func Benches() []Bench {
 		{"null", "fdatasync against itself: what this machine can tell apart", null},
 		{"etcd-ack", "etcd: one client's put, against one fdatasync and one round trip (the baseline of P2)", etcdAck},
 		{"etcd-conns", "etcd: 64 clients on 4 connections, against 64 connections (why the baseline of P1 has 4)", etcdConns},
+		{"ack", "one client's event on three nodes, against one fdatasync and one round trip, and against etcd (P2)", eventAck},
+		{"events", "events of three nodes by 1, 16, 64, 256 clients, against etcd (P1)", eventsThree},
+		{"events-one", "events of one node by 1, 16, 64, 256 clients, against fdatasync", eventsOne},
+		{"start", "card add at a non-leader until its session runs there, against the bare start of the same program (P4a)", start},
+		{"open", "a node with many cards: its start against a bare scan (P10), its memory against their JSON (P8)", open},
 	}
 }
 
@@ -130,12 +137,21 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.env.Dir, "dir", os.TempDir(), "folder on the disk to measure; what is written there is removed")
 	f.IntVar(&o.env.Windows, "windows", leastWindows, "pairs of windows; fewer than 7 give no verdict")
 	f.DurationVar(&o.env.Window, "window", 5*time.Second, "length of one side's window")
+	quick := f.Bool("quick", false, "two windows of one second: to look at, never a verdict")
+	f.IntVar(&o.env.Cards, "cards", 100_000, "cards in the state of bench open")
 	f.StringVar(&o.json, "json", "", "write machine, results and every window as JSON to this file (- is stdout, instead of text)")
 	f.BoolVar(&o.list, "list", false, "list the benches")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
+	if *quick {
+		o.env.Windows, o.env.Window = 2, time.Second
+	}
 	o.names = f.Args()
+	var err error
+	if o.env.Program, err = os.Executable(); err != nil {
+		return o, fmt.Errorf("this program's own file: %w", err)
+	}
 	return o, nil
 }
 
