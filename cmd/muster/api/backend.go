@@ -20,6 +20,7 @@ type Readings struct {
 	Leader string // node id
 	Term   uint64
 	Live   bool
+	Alarms []string
 }
 
 // Info is what a node says of itself.

@@ -129,7 +129,13 @@ func BoardOf(v board.View, b *board.Board, count bool) Board {
 	}
 	if count {
 		x.Cards = map[string]int{}
-		board.EachCard(v, b, func(c *board.Card) bool { x.Cards[c.Status]++; return true })
+		board.EachCard(v, b, func(c *board.Card) bool {
+			x.Cards[c.Status]++
+			if c.Attention.Check != "" {
+				x.Needs++
+			}
+			return true
+		})
 	}
 	return x
 }

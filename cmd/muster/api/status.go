@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,18 +34,24 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 			s.Nodes = append(s.Nodes, x)
 			return true
 		})
-		board.EachBoard(v, func(bd *board.Board) bool { s.Boards = append(s.Boards, BoardOf(v, bd, true)); return true })
+		board.EachBoard(v, func(bd *board.Board) bool {
+			x := BoardOf(v, bd, true)
+			if x.Needs > 0 {
+				s.Notes = append(s.Notes, fmt.Sprintf("board %s: %d card(s) need a person: muster card list --board %s --attention", x.Slug, x.Needs, x.Slug))
+			}
+			if x.Paused != "" {
+				s.Alarms = append(s.Alarms, fmt.Sprintf("board %s is paused by %s", x.Slug, x.Paused))
+			}
+			s.Boards = append(s.Boards, x)
+			return true
+		})
 		if f := board.GetFleet(v); f != nil && f.PausedBy != "" {
 			s.Alarms = append(s.Alarms, fmt.Sprintf("the fleet is paused by %s: %s", f.PausedBy, f.PausedWhy))
 		}
 		return nil
 	})
-	slices.SortFunc(s.Nodes, func(a, b Node) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(s.Nodes, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	s.Alarms = append(append([]string{}, r.Alarms...), s.Alarms...)
 	if !r.Live {
 		s.Alarms = slices.Insert(s.Alarms, 0, "no leader is reachable from here: nothing starts, moves or gets a verdict; running sessions go on under their lease")
 	}

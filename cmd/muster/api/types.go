@@ -76,7 +76,8 @@ type Board struct {
 	Keep     int64          `json:"keep"`
 	Workflow uint64         `json:"workflow"`
 	Params   map[string]any `json:"params,omitempty"`
-	Cards    map[string]int `json:"cards,omitempty"` // by status
+	Cards    map[string]int `json:"cards,omitempty"`     // by status
+	Needs    int            `json:"attention,omitempty"` // cards that need a person
 	Profiles []string       `json:"profiles,omitempty"`
 	Paused   string         `json:"paused,omitempty"`
 	Created  time.Time      `json:"created_at"`

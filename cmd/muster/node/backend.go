@@ -75,7 +75,7 @@ func (b backend) Readings(ctx context.Context) api.Readings {
 		defer cancel()
 		live = n.call(ctx, leader, "readings", nil, &ans) == nil
 	}
-	return api.Readings{Nodes: ans.Nodes, Leader: leader, Term: n.store.Term(), Live: live}
+	return api.Readings{Nodes: ans.Nodes, Leader: leader, Term: n.store.Term(), Live: live, Alarms: ans.Alarms}
 }
 
 // Why is answered by the leader, with its readings; without one from this node's state (M-31).

@@ -100,10 +100,14 @@ type readingsAns struct {
 	Term   uint64                   `json:"term"`
 	Leader string                   `json:"leader"`
 	Nodes  map[string]board.Reading `json:"nodes"`
+	Alarms []string                 `json:"alarms,omitempty"`
 }
 
 func (n *Node) liveReadings() readingsAns {
 	ans := readingsAns{Leader: n.leaderNode(), Term: n.store.Term(), Nodes: map[string]board.Reading{}}
+	if a := n.lease.alarmed(); a != "" {
+		ans.Alarms = append(ans.Alarms, a)
+	}
 	for _, p := range n.nodeList() {
 		ans.Nodes[p.ID] = n.lease.State(p.ID)
 	}

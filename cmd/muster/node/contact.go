@@ -16,7 +16,8 @@ type contactMsg struct {
 	Reading board.Reading `json:"reading"`
 	Applied uint64        `json:"applied"`
 	Seq     uint64        `json:"seq"`
-	Hash    string        `json:"hash"`
+	MarkAt  uint64        `json:"mark_at,omitempty"` // newest remembered hash: at which Seq
+	Mark    string        `json:"mark,omitempty"`
 	Addrs   []string      `json:"addrs"`
 	Wall    int64         `json:"wall"`
 }
@@ -27,6 +28,7 @@ type contactAns struct {
 	Commit uint64 `json:"commit"`
 	Seq    uint64 `json:"seq"`
 	Time   int64  `json:"time"`
+	Odd    bool   `json:"odd,omitempty"` // this node's state is not the majority's: it fetches anew
 }
 
 // contacts keeps this node's contact with the leader: a request every few
@@ -68,8 +70,10 @@ func (n *Node) contactOnce(ctx context.Context) bool {
 		return false
 	}
 	index, seq := n.store.Applied()
-	h := n.store.Hash()
-	msg := contactMsg{Reading: n.reading(), Applied: index, Seq: seq, Hash: hex.EncodeToString(h[:]), Addrs: n.mesh.Advertised(), Wall: time.Now().UnixMilli()}
+	msg := contactMsg{Reading: n.reading(), Applied: index, Seq: seq, Addrs: n.mesh.Advertised(), Wall: time.Now().UnixMilli()}
+	if at, h, ok := n.store.Mark(0); ok {
+		msg.MarkAt, msg.Mark = at, hex.EncodeToString(h[:])
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	n.mu.Lock()
@@ -87,6 +91,11 @@ func (n *Node) contactOnce(ctx context.Context) bool {
 		return false
 	}
 	n.mu.Lock()
+	if ans.Odd {
+		n.mu.Unlock()
+		n.odd()
+		return false
+	}
 	n.clock = n.clock.Answered(tok, ans.Term, ans.Commit, bootNow())
 	n.heardTime = ans.Time
 	n.mu.Unlock()

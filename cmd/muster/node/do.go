@@ -121,6 +121,9 @@ func (n *Node) wait(ctx context.Context, changed <-chan struct{}) error {
 // lead executes a request as the leader. What only the leader may say of a
 // request is put right here, for requests of its own doors and of peers alike.
 func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
+	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
+		return board.Result{Err: board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")}
+	}
 	if req.Verb == board.VStart && req.Actor.Kind != board.ActorPlatform {
 		req.Place = ""
 		var err *board.Error

@@ -22,6 +22,8 @@ type saved struct {
 	Gossip     []byte   `json:"gossip,omitempty"`
 	Peers      []peerID `json:"peers,omitempty"` // the node list as told when joining: trusted until the state is here
 	Replica    bool     `json:"replica,omitempty"`
+	Refetch    string   `json:"refetch,omitempty"` // why state and log are to be set aside at the next start
+	Stored     bool     `json:"stored,omitempty"`  // this store has held a log: a missing one is a loss (M-32)
 }
 
 type peerID struct {
@@ -52,6 +54,23 @@ func openFolder(dir string) (*folder, error) {
 }
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
+
+// setAside moves state and log out of the way, so that this node fetches all of
+// it anew; nothing is deleted.
+func (f *folder) setAside() (string, error) {
+	for i := 1; i < 1000; i++ {
+		to := fmt.Sprintf("%s.aside%d", f.path("raft"), i)
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		err := os.Rename(f.path("raft"), to)
+		if errors.Is(err, os.ErrNotExist) {
+			return "", nil
+		}
+		return to, err
+	}
+	return "", fmt.Errorf("%s: a thousand states were set aside already; remove some", f.dir)
+}
 
 func (f *folder) close() { f.lock.Close() }
 

@@ -22,6 +22,8 @@ type leading struct {
 	last  map[string]board.Reading // as told with each node's last contact
 	walls map[string]time.Duration // clock of a node against this one's
 	sched *scheduler.Loop
+	marks marks
+	alarm string // DIVERGED, when no majority agrees on what the state is
 }
 
 func newLeading(n *Node) *leading {
@@ -56,6 +58,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 	l.mu.Lock()
 	l.table.Begin(term, bootNow())
 	clear(l.last)
+	l.marks, l.alarm = marks{}, ""
 	l.sched = scheduler.New(scheduler.Config{Store: l.n.store, Feed: feedSub{l.n.store.Subscribe(scheduler.Wants)}, Contacts: l,
 		Workflows: l.n.flows, Now: l.n.store.BoardTime, Logger: l.n.log.With("component", "scheduler")})
 	loop := l.sched
@@ -95,7 +98,11 @@ func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (con
 	l.walls[peer] = time.Duration(msg.Wall-time.Now().UnixMilli()) * time.Millisecond
 	round := l.table.Round()
 	sched := l.sched
+	odd := l.compare(peer, msg)
 	l.mu.Unlock()
+	if odd {
+		return contactAns{Odd: true, Term: l.n.store.Term()}, nil
+	}
 	if sched == nil {
 		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: "not leading"}
 	}

@@ -21,6 +21,7 @@ import (
 	"muster/launcher"
 	"muster/mesh"
 	"muster/raftstore"
+	"muster/raftstore/logstore"
 )
 
 var errClosed = errors.New("the node was stopped")
@@ -31,7 +32,8 @@ type Node struct {
 	log   *slog.Logger
 	ident *mesh.Identity
 	dir   *folder
-	mem   *saved
+	memMu sync.Mutex
+	mem   *saved // guarded by memMu once Open has started the mesh
 	trust trust
 
 	mesh   *mesh.Node
@@ -41,8 +43,10 @@ type Node struct {
 	door   *http.Server
 	api    *api.Server
 	gossip atomic.Pointer[[]byte]
-	flows  *board.Workflows // what is compiled for answers, beside the executor's own
-	told   atomic.Uint64    // highest Seq answered to anybody (M-31)
+	hint   atomic.Pointer[string] // who leads, as a peer said
+	era    atomic.Pointer[string] // number and random half of the era of this node's state
+	flows  *board.Workflows       // what is compiled for answers, beside the executor's own
+	told   atomic.Uint64          // highest Seq answered to anybody (M-31)
 
 	mu         sync.Mutex
 	clock      lease.Clock
@@ -161,7 +165,12 @@ func (n *Node) openMesh() error {
 		}
 		return nil
 	}
-	c.About = func() mesh.About { return mesh.About{Name: n.cfg.Name, Generation: n.mem.Generation} }
+	c.Greeting, c.CheckGreeting = n.greeting, n.checkGreeting
+	c.About = func() mesh.About {
+		n.memMu.Lock()
+		defer n.memMu.Unlock()
+		return mesh.About{Name: n.cfg.Name, Generation: n.mem.Generation}
+	}
 	m, err := mesh.New(c)
 	if err != nil {
 		return err
@@ -170,24 +179,67 @@ func (n *Node) openMesh() error {
 		return fmt.Errorf("listen on %s: %w", n.cfg.Listen, err)
 	}
 	n.mesh = m
-	n.mem.Listen = m.Addr().String()
 	for _, p := range n.mem.Peers {
 		n.mesh.SetPeer(mesh.NodeID(p.ID), p.Addrs...)
 	}
-	return n.dir.save(n.mem)
+	return n.remember(func(x *saved) { x.Listen = m.Addr().String() })
 }
 
 func (n *Node) openStore(first bool) error {
 	n.lease = newLeading(n)
+	if n.mem.Refetch != "" {
+		if err := n.refetch(n.mem.Refetch); err != nil {
+			return err
+		}
+	}
 	s, err := raftstore.Open(n.storeConfig())
+	if lost(err) {
+		if len(n.mesh.Peers()) == 0 {
+			return fmt.Errorf("%w; no other node of the fleet is known: restore %s from a copy", err, n.dir.path("raft"))
+		}
+		n.log.Error("log or vote of this node are lost: it rejoins under a new store id", "err", err)
+		if err := n.refetch(err.Error()); err != nil {
+			return err
+		}
+		n.mesh.Close() // the store has closed the listener that it was given
+		n.cfg.Listen = n.mem.Listen
+		if err := n.openMesh(); err != nil {
+			return err
+		}
+		s, err = raftstore.Open(n.storeConfig())
+	}
 	if err != nil {
 		return err
 	}
 	n.store = s
 	if first {
-		return s.Bootstrap()
+		if err := s.Bootstrap(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return n.remember(func(m *saved) { m.Stored = true })
+}
+
+// lost tells that this store may not vote any more, or has no state to serve: its
+// node comes back under a new store id (M-32). Nobody votes with lost state.
+func lost(err error) bool {
+	for _, e := range []error{raftstore.ErrNoRebuild, raftstore.ErrLogBehind, raftstore.ErrOtherEra, logstore.ErrDamaged, logstore.ErrMissing} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// refetch sets state and log aside and takes a new store id. Node id, key and
+// sessions stay.
+func (n *Node) refetch(why string) error {
+	to, err := n.dir.setAside()
+	if err != nil {
+		return fmt.Errorf("set the old state aside: %w", err)
+	}
+	n.cfg.Progress(fmt.Sprintf("fetching the state anew (%s); the old one is kept in %s", why, orElse(to, "no folder")))
+	return n.remember(func(m *saved) { m.Store, m.Refetch, m.Stored = random(6), "", false })
 }
 
 // background starts what runs as long as the node does.
@@ -307,8 +359,13 @@ type peerKey struct{}
 
 // leaderNode is the node id of who leads, "" when nobody is known to.
 func (n *Node) leaderNode() string {
-	server, _ := n.store.Leader()
-	return nodeOf(server)
+	if server, _ := n.store.Leader(); server != "" {
+		return nodeOf(server)
+	}
+	if h := n.hint.Load(); h != nil { // a node that Raft does not know yet learns it from its peers
+		return *h
+	}
+	return ""
 }
 
 // leads tells whether Raft says that this node leads; its executor may not be ready yet.

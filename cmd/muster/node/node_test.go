@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,5 +142,77 @@ func TestThreeNodes(t *testing.T) {
 		card := n.testAdd(t, fmt.Sprint("card ", i), "true")
 		a.waitStatus(t, card, "done")
 		n.waitStatus(t, card, "done")
+	}
+}
+
+// Invariant 7, M-32: who is in the minority is told to fetch anew; without a majority nobody is, and everybody is told.
+func TestJudgeOfHashes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hashes map[string]string
+		nodes  int
+		odd    string
+		split  bool
+	}{
+		"all agree":                   {map[string]string{"a": "x", "b": "x", "c": "x"}, 3, "", false},
+		"one of three":                {map[string]string{"a": "x", "b": "y", "c": "x"}, 3, "b", false},
+		"two differ, one unheard":     {map[string]string{"a": "x", "b": "y"}, 3, "", false},
+		"two of two":                  {map[string]string{"a": "x", "b": "y"}, 2, "", true},
+		"three ways":                  {map[string]string{"a": "x", "b": "y", "c": "z"}, 3, "", true},
+		"a majority with one unheard": {map[string]string{"a": "x", "b": "x", "c": "y"}, 4, "", false},
+		"the leader itself":           {map[string]string{"leader": "y", "b": "x", "c": "x"}, 3, "leader", false},
+	} {
+		odd, split := marks{hashes: tc.hashes}.judge(tc.nodes)
+		if fmt.Sprint(odd) != fmt.Sprint(strings.Fields(tc.odd)) || split != tc.split {
+			t.Errorf("%s: odd %v, split %v; want %q, %v", name, odd, split, tc.odd, tc.split)
+		}
+	}
+}
+
+// M-32: a node whose log is gone comes back under a new store id, fetches all of it and votes again; its node id and key stay.
+func TestLostLogRejoins(t *testing.T) {
+	a := open(t, testConfig(t, "atlas"))
+	a.testDo(t, board.VBoardApply, board.BoardApply{Board: "default", YAML: shell})
+	tok, terr := backend{a}.NewToken(t.Context(), board.Actor{Kind: board.ActorPerson, Name: "ann", Node: string(a.ident.ID)}, api.TokenOptions{Role: "node", TTL: 600})
+	if terr != nil {
+		t.Fatal(terr)
+	}
+	cfg := testConfig(t, "borea")
+	cfg.Token = tok.Token
+	b := open(t, cfg)
+	card := b.testAdd(t, "before", "true")
+	b.waitStatus(t, card, "done")
+	id, store := b.ident.ID, b.mem.Store
+	b.Close()
+	if err := os.RemoveAll(filepath.Join(cfg.Data, "raft")); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Token = ""
+	b = open(t, cfg)
+	if b.ident.ID != id || b.mem.Store == store {
+		t.Fatalf("node %s store %s; want node %s and another store than %s", b.ident.ID, b.mem.Store, id, store)
+	}
+	b.waitStatus(t, card, "done")
+	b.waitStatus(t, b.testAdd(t, "after", "true"), "done")
+	for _, s := range a.store.Servers() {
+		if s.ID == string(id)+"/"+store {
+			t.Fatalf("the lost store %s is still a member", s.ID)
+		}
+	}
+}
+
+// A leader that hears a minority's hash tells that node to fetch anew, and the node does (architecture.md §2).
+func TestOddStateIsFetchedAnew(t *testing.T) {
+	a := open(t, testConfig(t, "atlas"))
+	a.lease.mu.Lock()
+	a.lease.marks = marks{at: 1000, hashes: map[string]string{"x": "00", "y": "00", string(a.ident.ID): "00"}}
+	a.lease.mu.Unlock()
+	ans, err := a.lease.contact(t.Context(), string(a.ident.ID), contactMsg{MarkAt: 1000, Mark: "ff"})
+	if err != nil || !ans.Odd {
+		t.Fatalf("a contact with another hash was answered %+v (%v), want odd", ans, err)
+	}
+	a.odd()
+	<-a.Done()
+	if !a.Again() || a.mem.Refetch == "" {
+		t.Fatal("the node did not stop to fetch anew")
 	}
 }

@@ -38,7 +38,7 @@ func (n *Node) storeConfig() raftstore.Config {
 	if n.cfg.LogKind != "" {
 		c.LogKind = logstore.Kind(n.cfg.LogKind)
 	}
-	c.Exec = board.Exec
+	c.Exec, c.MustExist = board.Exec, n.mem.Stored
 	c.Nodes, c.Workflows = n.lease.State, board.NewWorkflows()
 	c.BootClock = mesh.BootClock
 	c.AskTerm = func(ctx context.Context, server string) (uint64, error) {
@@ -80,8 +80,18 @@ func (n *Node) report(ctx context.Context, req board.Request) board.Result {
 	return n.Do(ctx, req)
 }
 
+// remember changes what this node keeps of itself between starts.
+func (n *Node) remember(fn func(*saved)) error {
+	n.memMu.Lock()
+	defer n.memMu.Unlock()
+	fn(n.mem)
+	return n.dir.save(n.mem)
+}
+
 // about is what this node says of itself at each start.
 func (n *Node) about() board.NodeUp {
+	n.memMu.Lock()
+	defer n.memMu.Unlock()
 	return board.NodeUp{ID: string(n.ident.ID), Name: n.cfg.Name, Key: n.ident.PublicKey(), Addrs: n.addrs(), Store: n.mem.Store,
 		Generation: n.mem.Generation, Labels: maps.Clone(n.cfg.Labels), Tools: tools(), Harnesses: harnesses(), Slots: n.slots(),
 		Battery: hasBattery(), Replica: n.mem.Replica, OS: runtime.GOOS, Arch: runtime.GOARCH, Version: n.cfg.Version,
@@ -134,8 +144,7 @@ func (n *Node) slots() int64 {
 // raises its generation. Without a leader the node goes on and does it later.
 func (n *Node) appear(ctx context.Context, first bool) error {
 	if n.mem.Start == "" {
-		n.mem.Start = random(9)
-		if err := n.dir.save(n.mem); err != nil {
+		if err := n.remember(func(m *saved) { m.Start = random(9) }); err != nil {
 			return err
 		}
 	}
@@ -182,10 +191,7 @@ func (n *Node) up(ctx context.Context) error {
 	if err := json.Unmarshal(res.Data, &ans); err != nil {
 		return fmt.Errorf("answer to this start: %w", err)
 	}
-	n.mu.Lock()
-	n.mem.Generation, n.mem.Start = ans.Generation, ""
-	n.mu.Unlock()
-	return n.dir.save(n.mem)
+	return n.remember(func(m *saved) { m.Generation, m.Start = ans.Generation, "" })
 }
 
 // initFleet writes the first transaction of a fleet.
@@ -203,10 +209,7 @@ func (n *Node) initFleet(ctx context.Context) error {
 	if res.Err != nil && res.Err.Code != board.Conflict {
 		return res.Err
 	}
-	n.mu.Lock()
-	n.mem.Generation, n.mem.Start = 1, ""
-	n.mu.Unlock()
-	return n.dir.save(n.mem)
+	return n.remember(func(m *saved) { m.Generation, m.Start = 1, "" })
 }
 
 // hello tells the known peers where this node is, and learns who leads. One that
@@ -220,6 +223,9 @@ func (n *Node) hello() {
 			var ans helloAns
 			if n.call(ctx, string(p), "hello", msg, &ans) != nil {
 				return
+			}
+			if ans.Leader != "" {
+				n.hint.Store(&ans.Leader)
 			}
 			for _, x := range ans.Nodes {
 				if x.ID != string(n.ident.ID) && n.trust.has(mesh.NodeID(x.ID)) {

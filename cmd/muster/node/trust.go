@@ -1,6 +1,8 @@
 package node
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"muster/board"
@@ -30,8 +32,12 @@ func (n *Node) readNodes() {
 			list = append(list, x)
 			return true
 		})
-		if f := board.GetFleet(v); f != nil && len(f.Gossip) > 0 {
-			n.gossip.Store(&f.Gossip)
+		if f := board.GetFleet(v); f != nil {
+			era := fmt.Sprintf("%d-%s", f.Era, f.EraTag)
+			n.era.Store(&era)
+			if len(f.Gossip) > 0 {
+				n.gossip.Store(&f.Gossip)
+			}
 		}
 		return nil
 	})
@@ -45,4 +51,23 @@ func (n *Node) readNodes() {
 		}
 	}
 	n.mesh.Recheck()
+}
+
+// greeting tells a peer the era of this node's state; a node without one says nothing.
+func (n *Node) greeting() string {
+	if e := n.era.Load(); e != nil {
+		return *e
+	}
+	return ""
+}
+
+// checkGreeting refuses a peer of another era with the same number: two
+// recoveries took place, and neither may speak for the fleet (architecture.md §6).
+func (n *Node) checkGreeting(peer mesh.NodeID, text string) error {
+	mine, _, _ := strings.Cut(n.greeting(), "-")
+	theirs, _, _ := strings.Cut(text, "-")
+	if n.greeting() == "" || text == "" || mine != theirs || n.greeting() == text {
+		return nil
+	}
+	return fmt.Errorf("node %s is of another era %s of this fleet: it was recovered twice", peer, theirs)
 }

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"muster/board"
+)
+
+// marks are the hashes that nodes remember of one Seq (every 1,000th), by node
+// (architecture.md §2, "Hash"). Equal bytes have equal hashes (invariant 7).
+type marks struct {
+	at     uint64
+	hashes map[string]string
+}
+
+// judge holds the hashes of one Seq against each other. odd are the nodes whose
+// state is not the majority's of all nodes; split says that everybody was heard
+// and no majority agrees.
+func (m marks) judge(nodes int) (odd []string, split bool) {
+	count := map[string]int{}
+	for _, h := range m.hashes {
+		count[h]++
+	}
+	for h, n := range count {
+		if n*2 <= nodes {
+			continue
+		}
+		for node, x := range m.hashes {
+			if x != h {
+				odd = append(odd, node)
+			}
+		}
+		return odd, false
+	}
+	return nil, len(count) > 1 && len(m.hashes) == nodes
+}
+
+// compare takes the mark of a contact and says whether its node must fetch anew.
+// The caller holds the lock.
+func (l *leading) compare(peer string, msg contactMsg) bool {
+	if msg.MarkAt == 0 {
+		return false
+	}
+	if msg.MarkAt > l.marks.at {
+		l.marks = marks{at: msg.MarkAt, hashes: map[string]string{}}
+		if at, h, ok := l.n.store.Mark(msg.MarkAt); ok && at == msg.MarkAt {
+			l.marks.hashes[string(l.n.ident.ID)] = hex.EncodeToString(h[:])
+		}
+	}
+	if msg.MarkAt != l.marks.at {
+		return false
+	}
+	l.marks.hashes[peer] = msg.Mark
+	nodes := 0
+	_ = l.n.store.View(func(v board.View) error {
+		board.EachNode(v, func(*board.Node) bool { nodes++; return true })
+		return nil
+	})
+	odd, split := l.marks.judge(nodes)
+	l.alarm = ""
+	if split {
+		l.alarm = fmt.Sprintf("DIVERGED: the nodes do not agree on the state at Seq %d, and no majority does: nothing is written", l.marks.at)
+		l.n.log.Error(l.alarm, "hashes", l.marks.hashes)
+	}
+	for _, id := range odd {
+		if id == peer {
+			l.n.log.Error("state of a node differs from the majority's: it fetches anew", "node", peer, "seq", l.marks.at)
+			return true
+		}
+		if id == string(l.n.ident.ID) {
+			go l.n.odd()
+		}
+	}
+	return false
+}
+
+func (l *leading) alarmed() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.alarm
+}
+
+// odd stops serving and starts anew with the state set aside; who leads hands
+// that over first. Sessions go on.
+func (n *Node) odd() {
+	n.log.Error("this node's state is not the fleet's: fetching it anew")
+	if n.leads() {
+		ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
+		_ = n.store.Transfer(ctx) // whether it worked or not, this node serves no more
+		cancel()
+	}
+	if err := n.remember(func(m *saved) { m.Refetch = "its state differed from the majority's" }); err != nil {
+		n.fail(err)
+		return
+	}
+	n.again.Store(true)
+	n.cancel(errClosed)
+}
