@@ -72,6 +72,7 @@ type app struct {
 	timeout                      time.Duration
 	timeoutSet, dataSet          bool
 	noColor                      bool
+	path                         string // of the command that ran
 
 	session *session
 	cl      *api.Client
@@ -85,10 +86,11 @@ func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
 	root.SetIn(a.io.In)
 	root.SetOut(a.io.Out)
 	root.SetErr(a.io.Err)
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
+	a.path = c.CommandPath()
 	if strings.HasPrefix(err.Error(), "unknown command") {
 		first, _, _ := strings.Cut(err.Error(), "\n") // what it guesses is seldom meant
 		err = usagef("%s", first)
@@ -144,7 +146,7 @@ func (a *app) complain(err error) {
 	if errors.As(err, &code) {
 		return
 	}
-	e, id := failure(err)
+	e, id := a.failure(err)
 	if a.json {
 		a.printJSON(api.Envelope{V: api.Version, Error: &api.Failure{Error: *e, RequestID: id}})
 		return
@@ -158,7 +160,7 @@ func (a *app) complain(err error) {
 	}
 }
 
-func failure(err error) (e *board.Error, id string) {
+func (a *app) failure(err error) (e *board.Error, id string) {
 	var call *callError
 	var usage *usageError
 	switch {
@@ -167,7 +169,7 @@ func failure(err error) (e *board.Error, id string) {
 	case errors.As(err, &e):
 		return e, ""
 	case errors.As(err, &usage):
-		return board.Errorf(board.Invalid, "%s", usage.msg).WithCheck("usage").WithHint("see: muster help"), ""
+		return board.Errorf(board.Invalid, "%s", usage.msg).WithCheck("usage").WithHint("see: %s --help", orElse(a.path, "muster")), ""
 	case errors.Is(err, context.Canceled):
 		return board.Errorf(board.Internal, "interrupted"), ""
 	}
@@ -195,11 +197,22 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.requestID, "request-id", "", "ask again under the id of an earlier request")
 	f.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long an answer may take")
 	f.BoolVar(&a.noColor, "no-color", false, "no colours (NO_COLOR)")
-	c.AddCommand(a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.tokenCmd(), a.statusCmd(), a.nodeCmd())
-	c.AddCommand(a.boardCmd(), a.cardCmd())
-	c.AddCommand(a.sayCmds()...)
-	c.AddCommand(a.startCmd(), a.whyCmd(), a.dispatchCmd(), a.logCmd(), a.runsCmd(), a.eventsCmd(), a.waitCmd())
-	c.AddCommand(a.workflowCmd(), a.checkCmd(), a.demoCmd(), a.benchCmd(), a.versionCmd(), a.completionCmd())
+	for _, g := range []struct {
+		id, title string
+		verbs     []*cobra.Command
+	}{
+		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.runsCmd()}, a.sayCmds()...)},
+		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.workflowCmd(), a.eventsCmd(), a.dispatchCmd()}},
+		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.statusCmd(), a.nodeCmd(), a.tokenCmd(), a.checkCmd()}},
+		{"more", "More:", []*cobra.Command{a.demoCmd(), a.benchCmd(), a.versionCmd(), a.completionCmd()}},
+	} {
+		c.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, v := range g.verbs {
+			v.GroupID = g.id
+		}
+		c.AddCommand(g.verbs...)
+	}
+	c.SetHelpCommandGroupID("more")
 	return c
 }
 

@@ -141,7 +141,7 @@ func (a *app) upDetached(ctx context.Context, u *upFlags) error {
 	u.o.Ready = func(i api.Info) { send(note{Ready: &i}) }
 	err := a.deps.Up(ctx, u.o)
 	if err != nil && !(errors.Is(err, context.Canceled) && ctx.Err() != nil) {
-		e, _ := failure(err)
+		e, _ := a.failure(err)
 		send(note{Failed: e, Code: exitCode(err)})
 		return err
 	}

@@ -117,7 +117,11 @@ func (a *app) printEvent(e api.Event) {
 	if payload == "{}" || payload == "null" {
 		payload = ""
 	}
-	a.printf("%s  %s  %-8s  %-28s  %s  %s\n", a.color(dim, fmt.Sprintf("%-8s", e.ID)), e.At.Local().Format("15:04:05.000"), oneLine(orDash(e.Card)), oneLine(what), oneLine(e.Actor), a.color(dim, oneLine(clip(payload, 160))))
+	line := fmt.Sprintf("%s  %s  %-8s  %-28s  %s", a.color(dim, fmt.Sprintf("%-8s", e.ID)), e.At.Local().Format("15:04:05.000"), oneLine(orDash(e.Card)), oneLine(what), oneLine(e.Actor))
+	if payload != "" {
+		line += "  " + a.color(dim, oneLine(clip(payload, 160)))
+	}
+	a.printf("%s\n", line)
 }
 
 func (a *app) waitCmd() *cobra.Command {

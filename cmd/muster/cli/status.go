@@ -19,11 +19,17 @@ func (a *app) statusCmd() *cobra.Command {
 				ids = append(ids, n.Name)
 			}
 			return ids
-		}, func(s api.Status) { a.printStatus(&s, ans) })
+		}, func(s api.Status) {
+			var sessions []api.Session
+			if s.Sessions > 0 {
+				sessions, _ = api.Decode[[]api.Session](a.get(c.Context(), "/v1/sessions", nil)) // a detail: the rest stands without it
+			}
+			a.printStatus(&s, ans, sessions)
+		})
 	})
 }
 
-func (a *app) printStatus(s *api.Status, ans *api.Answer) {
+func (a *app) printStatus(s *api.Status, ans *api.Answer, sessions []api.Session) {
 	quorum := a.color(green, "quorum")
 	if !s.Quorum {
 		quorum = a.color(red, "NO QUORUM")
@@ -39,6 +45,7 @@ func (a *app) printStatus(s *api.Status, ans *api.Answer) {
 		a.printBoards(s.Boards)
 	}
 	a.printf("\nsessions: %d\n", s.Sessions)
+	a.printSessions(sessions)
 	for _, x := range s.Alarms {
 		a.printf("%s %s\n", a.color(red, "alarm:"), visible(x))
 	}
@@ -107,4 +114,30 @@ func (a *app) printBoards(list []api.Board) {
 		t.row(b.Slug, b.Prefix, b.Label, counts(b.Cards), cell{b.Paused, yellow})
 	}
 	t.print(a.io.Out)
+}
+
+const fewSessions = 20
+
+func (a *app) printSessions(list []api.Session) {
+	if len(list) == 0 {
+		return
+	}
+	t := a.table("RUN", "NODE", "PROFILE", "SINCE", "LEASE", "")
+	for _, s := range list[:min(len(list), fewSessions)] {
+		lease, what := "none", ""
+		if s.LeaseS > 0 {
+			lease = age(time.Duration(s.LeaseS) * time.Second)
+		}
+		switch {
+		case s.Stopping:
+			what = "stopping"
+		case s.Ended:
+			what = "its run is over"
+		}
+		t.row(s.Run, s.Node, orDash(s.Profile), a.since(s.Since), lease, cell{what, dim})
+	}
+	t.print(a.io.Out)
+	if n := len(list) - fewSessions; n > 0 {
+		a.printf("... and %d more\n", n)
+	}
 }

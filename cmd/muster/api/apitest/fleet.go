@@ -30,7 +30,7 @@ type Fleet struct {
 
 	// What a test may set before it asks.
 	NoLeader bool              // nothing is written; asking takes as long as it may
-	Silent   func(verb string) // called after a request was executed, before its answer
+	Fail     *board.Error      // what every request is answered with, undone
 	Local    string            // id of the node that answers
 	Stopped  chan bool         // told by Stop, whether it shall start again
 	Secrets  map[string]string // secrets of runs
@@ -173,11 +173,10 @@ func (f *Fleet) Do(ctx context.Context, req board.Request) board.Result {
 		<-ctx.Done()
 		return board.Result{Err: board.Errorf(board.Unavailable, "no leader is reachable").WithCheck("no_leader").WithHint("see: muster status")}
 	}
-	res := f.exec(req)
-	if f.Silent != nil {
-		f.Silent(req.Verb)
+	if f.Fail != nil {
+		return board.Result{Err: f.Fail}
 	}
-	return res
+	return f.exec(req)
 }
 
 // SessionSay implements api.Backend: it checks the secret as the launcher does.
