@@ -59,9 +59,9 @@ func TestStartThatCameTooLateIsNotLeftRunning(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, nil)
 	n.set(func() { n.block = func(r *board.Request) bool { return r.Verb == board.VReport } })
-	run := n.start("agent", untilStopped)
+	run := n.start("agent", "echo up; "+untilStopped)
 	dir := filepath.Join(n.cfg.Dir, "runs", run)
-	eventually(t, "the session", func() bool { return exists(filepath.Join(dir, fileProc)) })
+	eventually(t, "the session", func() bool { b, _ := readAt(filepath.Join(dir, fileLog), 0, 10); return len(b) > 0 })
 	must(t, n.event(board.CardOfRun(run), "cancel"))
 	n.set(func() { n.block = nil })
 	n.LeaderChanged()
@@ -222,5 +222,24 @@ func TestFailedJournalStopsTheLauncher(t *testing.T) {
 	n.ask(func() {})
 	if exists(filepath.Join(n.cfg.Dir, "runs", run)) || len(failed) != 0 {
 		t.Error("it goes on after its journal has failed")
+	}
+}
+
+// M-12: what happened to the node or to the moment is no failure of the card;
+// a program or a workspace that is not there is.
+func TestWhoseFaultAStartIs(t *testing.T) {
+	for _, c := range []struct {
+		n    run
+		kind string
+	}{
+		{run{}, board.ReportRefused},
+		{run{exit: &Exit{Refused: RefusedEstop, Error: "ESTOP"}}, board.ReportRefused},
+		{run{exit: &Exit{Refused: RefusedLate, Error: "late"}}, board.ReportRefused},
+		{run{exit: &Exit{Error: "not installed"}}, board.ReportFailed},
+		{run{failed: "no such workspace"}, board.ReportFailed},
+	} {
+		if kind, text := c.n.whyNot("its launch left nothing behind"); kind != c.kind || text == "" {
+			t.Errorf("%+v: %s (%q), want %s", c.n.exit, kind, text, c.kind)
+		}
 	}
 }
