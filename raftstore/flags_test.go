@@ -5,6 +5,8 @@ import "flag"
 // Long forms of these tests, for `make prove-1`.
 var (
 	seed  = flag.Int64("raftstore.seed", 1, "seed of random faults")
-	flips = flag.Int("raftstore.flips", 25, "bits to flip in a state file")
-	runs  = flag.Int("raftstore.runs", 4, "fault histories in fake time")
+	flips = flag.Int("raftstore.flips", 15, "bits to flip in a state file")
+	kills = flag.Int("raftstore.kills", 3, "kill -9 of a child process")
+	cuts  = flag.Int("raftstore.cuts", 2, "power cuts of a whole store")
+	runs  = flag.Int("raftstore.runs", 3, "fault histories in fake time")
 )
