@@ -55,7 +55,7 @@ func benchDisk(b *testing.B, size int) {
 	defer f.Close()
 	const span = 16 << 20
 	if err := unix.Fallocate(int(f.Fd()), 0, 0, span); err != nil {
-		b.Skipf("needs fallocate: %v", err)
+		b.Skipf("needs linux: fallocate: %v", err)
 	}
 	buf, off := make([]byte, size), int64(0)
 	var h histogram
