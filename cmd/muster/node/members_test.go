@@ -1,0 +1,91 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"muster/board"
+)
+
+// The simple voter rule (architecture.md §6): from 1 to 3 when two are stable,
+// one after the other; a pair goes back to one; people's words override batteries.
+func TestNextStep(t *testing.T) {
+	const now = int64(100_000_000)
+	long := now - time.Hour.Milliseconds()
+	node := func(id string, edit func(*board.Node)) board.Node {
+		n := board.Node{ID: id, Name: id, Store: "s", Role: board.RoleReplica, Started: long, Joined: long}
+		if edit != nil {
+			edit(&n)
+		}
+		return n
+	}
+	lead := func(n *board.Node) { n.Role = board.RoleVoter }
+	fresh := func(n *board.Node) { n.Started = now - 4000 }
+	battery := func(n *board.Node) { n.Battery = true }
+	wanted := func(n *board.Node) { n.Battery, n.Vote = true, true }
+	demoted := func(n *board.Node) { n.NoVote = true }
+	for name, tc := range map[string]struct {
+		nodes   []board.Node
+		servers map[string]bool
+		offline string
+		want    string
+		wait    time.Duration
+	}{
+		"alone":                     {[]board.Node{node("a", lead)}, map[string]bool{"a/s": true}, "", "", 0},
+		"a new node comes in":       {[]board.Node{node("a", lead), node("b", nil)}, map[string]bool{"a/s": true}, "", "add b/s", 0},
+		"two are not enough":        {[]board.Node{node("a", lead), node("b", nil)}, map[string]bool{"a/s": true, "b/s": false}, "", "", 0},
+		"three: the first":          {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "promote b/s", 0},
+		"three: then the second":    {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": false}, "", "promote c/s", 0},
+		"not yet stable":            {[]board.Node{node("a", lead), node("b", fresh), node("c", nil)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "", 6 * time.Second},
+		"one is offline":            {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "b", "", 0},
+		"the third failed":          {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": false}, "c", "demote b/s", 0},
+		"laptops do not vote":       {[]board.Node{node("a", lead), node("b", battery), node("c", battery)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "", 0},
+		"but when a person says so": {[]board.Node{node("a", lead), node("b", wanted), node("c", wanted)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "promote b/s", 0},
+		"demoted by hand":           {[]board.Node{node("a", lead), node("b", demoted), node("c", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "", "demote b/s", 0},
+		"a lost store goes":         {[]board.Node{node("a", lead), node("b", nil)}, map[string]bool{"a/s": true, "b/old": false}, "", "remove b/old", 0},
+		"a removed node goes":       {[]board.Node{node("a", lead)}, map[string]bool{"a/s": true, "x/s": false}, "", "remove x/s", 0},
+		"the list follows":          {[]board.Node{node("a", lead), node("b", nil), node("c", lead)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "", "record b voter", 0},
+		"a fourth stays a replica":  {[]board.Node{node("a", lead), node("b", lead), node("c", lead), node("d", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true, "d/s": false}, "", "", 0},
+	} {
+		s, wait := nextStep(membersIn{Servers: tc.servers, Nodes: tc.nodes, Self: "a", Now: now, Young: true, Online: func(id string) bool { return id != tc.offline }})
+		got := ""
+		if s != nil {
+			got = s.what + " " + s.server
+			if s.what == "record" {
+				got = fmt.Sprintf("record %s %s", s.node, s.role)
+			}
+		}
+		if got != tc.want || wait != tc.wait {
+			t.Errorf("%s: %q, wait %s; want %q, %s", name, got, wait, tc.want, tc.wait)
+		}
+	}
+}
+
+// A token is one string; what is not one is refused with what to do.
+func TestToken(t *testing.T) {
+	tok := Token{Fleet: "f", Nodes: []peerID{{ID: "a", Addrs: []string{"127.0.0.1:1"}}}, Secret: "s", Role: "node"}
+	got, err := ParseToken(" " + tok.String() + "\n")
+	if err != nil || got.Secret != "s" || got.Nodes[0].ID != "a" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	past := tok
+	past.Expires = 1
+	for _, bad := range []string{"", "hello", "muster1.", "muster1.!!", "muster1.e30", past.String()} {
+		if _, err := ParseToken(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+// Memory pressure of a machine (M-15).
+func TestPressure(t *testing.T) {
+	for _, tc := range []struct {
+		free, total int64
+		want        string
+	}{{900, 16000, "critical"}, {500, 2000, "critical"}, {2000, 16000, "elevated"}, {1000, 4000, "elevated"}, {8000, 16000, "normal"}} {
+		if got := pressure(tc.free, tc.total); got != tc.want {
+			t.Errorf("%d of %d MB: %s, want %s", tc.free, tc.total, got, tc.want)
+		}
+	}
+}
