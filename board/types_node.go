@@ -1,0 +1,145 @@
+package board
+
+// Node roles and recorded states.
+const (
+	RoleVoter   = "voter"
+	RoleReplica = "replica"
+
+	NodeOnline  = "online"
+	NodeOffline = "offline"
+	NodeLeft    = "left"
+)
+
+// Node is one machine of the committed node list, which is the trust (architecture.md §6).
+type Node struct {
+	ID, Name          string
+	Key               []byte // public key
+	Addrs             []string
+	Store             string // id of its raft store; the raft server id is ID/Store
+	Role, Local       string // voter or replica; what users of its socket may do
+	NoVote            bool   // joined with --replica, or demoted by hand
+	Vote              bool   // promoted by hand: votes although it has a battery
+	Generation        uint64 // one more each start, by compare-and-set
+	Labels            map[string]string
+	Tools, Harnesses  []string
+	Slots             int64
+	AlwaysOn, Battery bool
+	OS, Arch, Version string
+	State             string // recorded changes only (M-10)
+	OfflineSince      int64
+	Joined, Started   int64
+	Draining          bool
+	Journal           string // id of its outbox journal
+	MemoryMB          int64
+	StartID           string // of the start that made this generation
+	unknown
+}
+
+func (n *Node) fields(w *wire) {
+	str(w, 1, &n.ID)
+	str(w, 2, &n.Name)
+	w.bytes(3, &n.Key)
+	w.strs(4, &n.Addrs)
+	str(w, 5, &n.Store)
+	str(w, 6, &n.Role)
+	str(w, 7, &n.Local)
+	w.bool(8, &n.NoVote)
+	w.bool(9, &n.Vote)
+	w.uint(10, &n.Generation)
+	w.dict(11, &n.Labels)
+	w.strs(12, &n.Tools)
+	w.strs(13, &n.Harnesses)
+	w.int(14, &n.Slots)
+	w.bool(15, &n.AlwaysOn)
+	w.bool(16, &n.Battery)
+	str(w, 17, &n.OS)
+	str(w, 18, &n.Arch)
+	str(w, 19, &n.Version)
+	str(w, 20, &n.State)
+	w.int(21, &n.OfflineSince)
+	w.int(22, &n.Joined)
+	w.int(23, &n.Started)
+	w.bool(24, &n.Draining)
+	str(w, 25, &n.Journal)
+	w.int(26, &n.MemoryMB)
+	str(w, 27, &n.StartID)
+}
+
+// Token lets somebody join or call (architecture.md §6). Only a hash of its secret is kept; the key is that hash.
+type Token struct {
+	ID, Role, Local string
+	Expires, Made   int64
+	Uses            int64 // left; -1 without limit
+	By              Actor
+	unknown
+}
+
+func (t *Token) fields(w *wire) {
+	str(w, 1, &t.ID)
+	str(w, 2, &t.Role)
+	str(w, 3, &t.Local)
+	w.int(4, &t.Expires)
+	w.int(5, &t.Made)
+	w.int(6, &t.Uses)
+	w.nest(7, &t.By)
+}
+
+// Done is the stored outcome of a request id.
+type Done struct {
+	Seq     uint64
+	At      int64
+	Digest  []byte // of the actor and the caller's words
+	Code    string // "" for success
+	Check   string
+	Message string
+	Hint    string
+	Data    []byte // small JSON
+	unknown
+}
+
+func (d *Done) fields(w *wire) {
+	w.uint(1, &d.Seq)
+	w.int(2, &d.At)
+	w.bytes(3, &d.Digest)
+	str(w, 4, &d.Code)
+	str(w, 5, &d.Check)
+	str(w, 6, &d.Message)
+	str(w, 7, &d.Hint)
+	w.bytes(8, &d.Data)
+}
+
+// Outbox is the last number taken of a node's journal.
+type Outbox struct {
+	Journal, Node string
+	Last          uint64
+	unknown
+}
+
+func (o *Outbox) fields(w *wire) {
+	str(w, 1, &o.Journal)
+	str(w, 2, &o.Node)
+	w.uint(3, &o.Last)
+}
+
+// Due kinds.
+const (
+	DueCard   = "card"   // look at the card again (start_after, a guard's end)
+	DueClaim  = "claim"  // a pending order's expiry
+	DueRun    = "run"    // a limit of a run (runtime)
+	DueNode   = "node"   // an observation that lasts
+	DueExpire = "expire" // a token's end
+)
+
+// Due is a moment at which something is looked at again: due times are state,
+// so that a new leader keeps them (architecture.md §8).
+type Due struct {
+	At        int64
+	Kind, Key string
+	unknown
+}
+
+func (d *Due) fields(w *wire) {
+	w.int(1, &d.At)
+	str(w, 2, &d.Kind)
+	str(w, 3, &d.Key)
+}
