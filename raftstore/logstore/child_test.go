@@ -154,12 +154,19 @@ func startChild(t *testing.T, kind Kind, dir string, seed uint64) *process {
 	p := &process{cmd: exec.Command(os.Args[0]), words: make(chan word, 64)}
 	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,%d,%s", childEnv, kind, seed, dir))
 	p.cmd.ExtraFiles = []*os.File{w}
-	p.cmd.Stderr = os.Stderr
+	var stderr bytes.Buffer // a child whose disk is gone may die by a fault on its memory map: shown if the test fails
+	p.cmd.Stderr = &stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
-	t.Cleanup(func() { p.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+		if t.Failed() && stderr.Len() > 0 {
+			t.Logf("a child said: %.2000s", stderr.String())
+		}
+	})
 	go func() {
 		defer close(p.words)
 		defer r.Close()

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || !(amd64 || arm64)
 
 package powercut
 
@@ -7,7 +7,8 @@ import (
 	"runtime"
 )
 
-// Mount needs Linux.
+// Mount needs Linux on amd64 or arm64.
 func (d *Disk) Mount(string) (unmount func() error, err error) {
-	return nil, fmt.Errorf("%w: it is used on Linux only, this is %s", ErrUnavailable, runtime.GOOS)
+	return nil, fmt.Errorf("%w: it is used on linux/amd64 and linux/arm64 only, this is %s/%s", ErrUnavailable, runtime.GOOS,
+		runtime.GOARCH)
 }
