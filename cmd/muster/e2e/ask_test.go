@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -102,4 +103,8 @@ func (m *machine) cards() ([]api.Card, error) {
 
 func (m *machine) runs(card string) ([]api.Run, error) {
 	return api.Decode[[]api.Run](m.api.Get(context.Background(), "/v1/cards/"+card+"/runs", nil))
+}
+
+func client(data string) *api.Client {
+	return &api.Client{Socket: filepath.Join(data, "muster.sock"), Timeout: 20 * time.Second}
 }
