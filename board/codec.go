@@ -30,18 +30,20 @@ const (
 	kindBytes = 1
 )
 
+// field is where one stored field lies in the record: small, because the
+// fields of every record that is read are listed once.
 type field struct {
-	tag, kind uint8
-	used      bool
-	n         uint64
-	b         []byte // value, for kindBytes
-	raw       []byte // key and value as stored
+	tag, kind      uint8
+	used           bool
+	from, val, end uint32 // key, value and end of the field
+	n              uint64
 }
 
 // wire walks a record's fields, writing them (enc) or reading them.
 type wire struct {
 	enc bool
 	buf []byte
+	src []byte // what is read, behind the version
 	in  []field
 	idx [maxTag]uint16 // 1 + first position of the tag in in
 	err error
@@ -60,7 +62,10 @@ func (w *wire) putBytes(tag uint8, b []byte) {
 	w.buf = append(w.buf, b...)
 }
 
-// take gives the n-th stored value of a tag.
+// value is the bytes of a field.
+func (w *wire) value(f *field) []byte { return w.src[f.val:f.end] }
+
+// first gives the first stored value of a tag.
 func (w *wire) first(tag, kind uint8) *field {
 	p := w.idx[tag]
 	if p == 0 {
@@ -83,7 +88,7 @@ func (w *wire) each(tag uint8, fn func(b []byte)) {
 	for i := int(p) - 1; i < len(w.in); i++ {
 		if f := &w.in[i]; f.tag == tag && f.kind == kindBytes {
 			f.used = true
-			fn(f.b)
+			fn(w.value(f))
 		}
 	}
 }
@@ -133,7 +138,7 @@ func (w *wire) bytes(tag uint8, p *[]byte) {
 			w.putBytes(tag, *p)
 		}
 	} else if f := w.first(tag, kindBytes); f != nil {
-		*p = slices.Clone(f.b)
+		*p = slices.Clone(w.value(f))
 	}
 }
 
@@ -145,7 +150,7 @@ func str[S ~string](w *wire, tag uint8, p *S) {
 			w.buf = append(w.buf, *p...)
 		}
 	} else if f := w.first(tag, kindBytes); f != nil {
-		*p = S(f.b)
+		*p = S(w.value(f))
 	}
 }
 
@@ -206,30 +211,40 @@ func (w *wire) counts(tag uint8, p *map[string]int64) {
 // nest stores a record inside a record; an empty one is not stored.
 func (w *wire) nest(tag uint8, r record) {
 	if w.enc {
-		if b := marshal(r); len(b) > 1 {
-			w.putBytes(tag, b)
+		from := len(w.buf)
+		w.record(r)
+		if n := len(w.buf) - from; n > 1 { // its key and length are put in front, when the length is known
+			var room [2 * binary.MaxVarintLen32]byte
+			head := binary.AppendUvarint(binary.AppendUvarint(room[:0], uint64(tag)<<2|kindBytes), uint64(n))
+			w.buf = slices.Insert(w.buf, from, head...)
+		} else {
+			w.buf = w.buf[:from]
 		}
 	} else if f := w.first(tag, kindBytes); f != nil {
-		if err := unmarshal(f.b, r); err != nil {
+		if err := unmarshal(w.value(f), r); err != nil {
 			w.err = fmt.Errorf("field %d: %w", tag, err)
 		}
 	}
 }
 
 func marshal(r record) []byte {
-	w := wire{enc: true, buf: make([]byte, 1, 256)}
-	w.buf[0] = codecVersion
-	r.fields(&w)
-	return append(w.buf, *r.rest()...)
+	w := wire{enc: true, buf: make([]byte, 0, 256)}
+	w.record(r)
+	return w.buf
+}
+
+func (w *wire) record(r record) {
+	w.buf = append(w.buf, codecVersion)
+	r.fields(w)
+	w.buf = append(w.buf, *r.rest()...)
 }
 
 func unmarshal(b []byte, r record) error {
 	if len(b) == 0 || b[0] != codecVersion {
 		return fmt.Errorf("record of an unknown version")
 	}
-	var few [48]field
-	w := wire{in: few[:0]}
-	if err := w.parse(b[1:]); err != nil {
+	w := wire{src: b[1:]}
+	if err := w.parse(); err != nil {
 		return err
 	}
 	r.fields(&w)
@@ -238,42 +253,75 @@ func unmarshal(b []byte, r record) error {
 	}
 	keep := (*r.rest())[:0]
 	for i := range w.in {
-		if !w.in[i].used {
-			keep = append(keep, w.in[i].raw...)
+		if f := &w.in[i]; !f.used {
+			keep = append(keep, w.src[f.from:f.end]...)
 		}
 	}
 	*r.rest() = keep
 	return nil
 }
 
-func (w *wire) parse(b []byte) error {
-	for len(b) > 0 {
-		k, a := binary.Uvarint(b)
-		if a <= 0 || k>>2 == 0 || k>>2 >= maxTag || len(w.in) >= 1<<14 {
-			return fmt.Errorf("broken record: bad field key")
+// Bounds of a stored record. No transaction is larger than a megabyte.
+const (
+	maxFields = 1 << 14
+	maxRecord = 1 << 30
+)
+
+// parse lists the fields: counted first, so that a record costs what it holds.
+func (w *wire) parse() error {
+	if len(w.src) > maxRecord {
+		return fmt.Errorf("broken record: %d bytes", len(w.src))
+	}
+	n := 0
+	for at := 0; at < len(w.src); n++ {
+		f, err := w.field(at)
+		if err != nil {
+			return err
 		}
-		f := field{tag: uint8(k >> 2), kind: uint8(k & 3)}
-		n, c := binary.Uvarint(b[a:])
-		if c <= 0 || f.kind > kindBytes {
-			return fmt.Errorf("broken record: field %d", f.tag)
+		at = int(f.end)
+	}
+	if n > maxFields {
+		return fmt.Errorf("broken record: %d fields", n)
+	}
+	w.in = make([]field, 0, n)
+	for at := 0; at < len(w.src); {
+		f, err := w.field(at)
+		if err != nil {
+			return err
 		}
-		end := a + c
-		if f.kind == kindBytes {
-			if n > uint64(len(b)-end) {
-				return fmt.Errorf("broken record: field %d is cut off", f.tag)
-			}
-			f.b = b[end : end+int(n)]
-			end += int(n)
-		} else {
-			f.n = n
-		}
-		f.raw, b = b[:end], b[end:]
+		at = int(f.end)
 		w.in = append(w.in, f)
 		if w.idx[f.tag] == 0 {
 			w.idx[f.tag] = uint16(len(w.in))
 		}
 	}
 	return nil
+}
+
+// field reads the field that begins at a place of the record.
+func (w *wire) field(at int) (field, error) {
+	b := w.src[at:]
+	k, a := binary.Uvarint(b)
+	if a <= 0 || k>>2 == 0 || k>>2 >= maxTag {
+		return field{}, fmt.Errorf("broken record: bad field key")
+	}
+	f := field{tag: uint8(k >> 2), kind: uint8(k & 3), from: uint32(at)}
+	n, c := binary.Uvarint(b[a:])
+	if c <= 0 || f.kind > kindBytes {
+		return field{}, fmt.Errorf("broken record: field %d", f.tag)
+	}
+	end := a + c
+	f.val = uint32(at + end)
+	if f.kind == kindBytes {
+		if n > uint64(len(b)-end) {
+			return field{}, fmt.Errorf("broken record: field %d is cut off", f.tag)
+		}
+		end += int(n)
+	} else {
+		f.n = n
+	}
+	f.end = uint32(at + end)
+	return f, nil
 }
 
 func sortedKeys[V any](m map[string]V) []string {
