@@ -170,6 +170,9 @@ func (r *Reconciler) decideRun(n *run, s *seen) (step, bool) {
 			if d.Files {
 				st.item = r.item(n, d)
 			}
+			if d.File == lease.ActTaken && d.Files { // applied below claimed: it came by a push, ahead of the state
+				r.log.Debug("order is taken", "run", n.id, "claimed", n.epoch.Seq, "applied", s.applied.Seq)
+			}
 			return st, true
 		case lease.DoForget:
 			return step{n: n, d: d}, true
