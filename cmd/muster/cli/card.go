@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,11 +112,12 @@ func (a *app) cardFields(c *cobra.Command, k *cardFlags) (x board.CardFields, er
 func (a *app) cardAdd() *cobra.Command {
 	k := &cardFlags{}
 	req := board.CardAdd{}
+	var after func() []string
 	c := verb("add TITLE", "file a card", 1, 1, func(c *cobra.Command, args []string) (err error) {
 		if req.CardFields, err = a.cardFields(c, k); err != nil {
 			return err
 		}
-		req.Title, req.Board = &args[0], a.boardName()
+		req.Title, req.Board, req.After = &args[0], a.boardName(), after()
 		ans, err := a.do(c.Context(), board.VCardAdd, req)
 		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) {
 			a.printf("%s\n", r.ID)
@@ -122,9 +125,8 @@ func (a *app) cardAdd() *cobra.Command {
 		})
 	})
 	k.add(c)
+	after = afterFlags(c)
 	f := c.Flags()
-	f.StringArrayVar(&req.After, "after", nil, "card it waits for, as often as you like")
-	f.StringArrayVar(&req.After, "parent", nil, "the same as --after")
 	f.StringVar(&req.SubtaskOf, "subtask-of", "", "card it is a part of")
 	f.BoolVar(&req.Triage, "triage", false, "only an idea yet")
 	return c
@@ -140,48 +142,43 @@ func (a *app) cardEdit() *cobra.Command {
 		if c.Flags().Changed("title") {
 			req.Title = &k.title
 		}
-		if c.LocalNonPersistentFlags().NFlag() == 0 {
-			return usagef("change what? see: muster card edit --help")
+		if reflect.DeepEqual(req.CardFields, board.CardFields{}) {
+			return usagef("change what? give a field")
 		}
 		ans, err := a.do(c.Context(), board.VCardEdit, req)
-		return a.done(ans, err, "%s is changed")
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) { a.printf("%s is changed\n", oneLine(r.ID)) })
 	})
 	k.add(c)
 	c.Flags().StringVar(&k.title, "title", "", "its title")
 	return c
 }
 
-// done prints a request's plain answer.
-func (a *app) done(ans *api.Answer, err error, said string) error {
-	return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) { a.printf(said+"\n", oneLine(r.ID)) })
+// afterFlags are --after and --parent, which say the same.
+func afterFlags(c *cobra.Command) func() []string {
+	after := c.Flags().StringArray("after", nil, "card it waits for, as often as you like")
+	parent := c.Flags().StringArray("parent", nil, "the same as --after")
+	return func() []string { return slices.Concat(*after, *parent) }
 }
 
 func (a *app) cardLink() *cobra.Command {
-	req := board.CardLink{}
-	c := verb("link CARD --after ID", "let a card wait for another", 1, 1, func(c *cobra.Command, args []string) error {
-		req.Card = args[0]
-		ans, err := a.do(c.Context(), board.VCardLink, req)
-		return a.done(ans, err, "%s waits for "+strings.ReplaceAll(oneLine(join(req.After)), "%", "%%"))
-	})
-	return a.linkFlags(c, &req)
+	return a.linkCmd("link CARD --after ID", "let a card wait for another", board.VCardLink, "%s waits for %s\n")
 }
 
 func (a *app) cardUnlink() *cobra.Command {
-	req := board.CardLink{}
-	c := verb("unlink CARD --after ID", "let it wait no longer", 1, 1, func(c *cobra.Command, args []string) error {
-		if len(req.After) == 0 {
-			return usagef("unlink from what? give --after ID")
-		}
-		req.Card = args[0]
-		ans, err := a.do(c.Context(), board.VCardUnlink, req)
-		return a.done(ans, err, "%s does not wait for "+strings.ReplaceAll(oneLine(join(req.After)), "%", "%%")+" any more")
-	})
-	return a.linkFlags(c, &req)
+	return a.linkCmd("unlink CARD --after ID", "let it wait no longer", board.VCardUnlink, "%s does not wait for %s any more\n")
 }
 
-func (a *app) linkFlags(c *cobra.Command, req *board.CardLink) *cobra.Command {
-	c.Flags().StringArrayVar(&req.After, "after", nil, "card it waits for, as often as you like")
-	c.Flags().StringArrayVar(&req.After, "parent", nil, "the same as --after")
+func (a *app) linkCmd(use, short, verbName, said string) *cobra.Command {
+	var after func() []string
+	c := verb(use, short, 1, 1, func(c *cobra.Command, args []string) error {
+		req := board.CardLink{Card: args[0], After: after()}
+		if len(req.After) == 0 {
+			return usagef("use: muster card %s", use)
+		}
+		ans, err := a.do(c.Context(), verbName, req)
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) { a.printf(said, oneLine(r.ID), oneLine(join(req.After))) })
+	})
+	after = afterFlags(c)
 	return c
 }
 

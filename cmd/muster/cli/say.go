@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,9 @@ func (a *app) say(c *cobra.Command, req board.FireEvent) error {
 			a.printf("%s: %s -> %s\n", oneLine(r.ID), oneLine(r.From), oneLine(r.To))
 		default:
 			a.printf("%s: %s is taken\n", oneLine(orElse(r.ID, req.Card)), oneLine(req.Event))
+		}
+		if req.Force {
+			fmt.Fprintf(a.io.Err, "its session counts as dead now; if it lives, it and the next one may overlap\n")
 		}
 	})
 }

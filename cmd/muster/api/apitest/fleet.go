@@ -24,6 +24,7 @@ type Fleet struct {
 	flows  *board.Workflows
 	now    int64
 	minted int
+	starts int
 	subs   map[*sub]bool
 	logs   map[string]*runLog
 	said   []board.Request
@@ -249,7 +250,7 @@ func (f *Fleet) Rounds(_ context.Context, n int) (any, error) {
 func (f *Fleet) Info() api.Info {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return api.Info{ID: f.Local, Name: "atlas", Fleet: "fleet0", Data: "/data/atlas", Addr: "192.0.2.1:7100", Version: "test", PID: 42, Started: Begin}
+	return api.Info{ID: f.Local, Name: "atlas", Fleet: "fleet0", Data: "/data/atlas", Addr: "192.0.2.1:7100", Version: "test", PID: 42, Started: Begin.Add(time.Duration(f.starts) * time.Hour)}
 }
 
 // Hash implements api.Backend.
@@ -378,4 +379,11 @@ func (f *Fleet) Join(name, local string) {
 	f.mu.Lock()
 	f.Local = id
 	f.mu.Unlock()
+}
+
+// Again makes the node that answers another start of it.
+func (f *Fleet) Again() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.starts++
 }
