@@ -18,12 +18,13 @@ type links struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	cut   map[[2]string]bool
+	sleep func(time.Duration)             // time.Sleep of the bubble: fake time
 	slow  float64                         // chance that something travels for up to two seconds
 	peers map[string]*raft.InmemTransport // by node, those that are up
 }
 
-func newLinks(seed int64) *links {
-	return &links{rng: rand.New(rand.NewSource(seed)), cut: map[[2]string]bool{}, peers: map[string]*raft.InmemTransport{}}
+func newLinks(seed int64, sleep func(time.Duration)) *links {
+	return &links{sleep: sleep, rng: rand.New(rand.NewSource(seed)), cut: map[[2]string]bool{}, peers: map[string]*raft.InmemTransport{}}
 }
 
 func (l *links) chance(p float64) bool { l.mu.Lock(); defer l.mu.Unlock(); return l.rng.Float64() < p }
@@ -53,7 +54,7 @@ func (l *links) travel(from, to string) bool {
 	}
 	cut := l.cut[[2]string{from, to}]
 	l.mu.Unlock()
-	time.Sleep(d)
+	l.sleep(d)
 	return !cut
 }
 

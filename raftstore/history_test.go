@@ -27,6 +27,7 @@ type history struct {
 	t     *testing.T
 	rig   *rig
 	links *links
+	sleep func(time.Duration)
 	nodes []*histNode
 	rng   *rand.Rand // of the faults
 
@@ -61,9 +62,9 @@ func (h *history) count(what string) {
 	h.counts[what]++
 }
 
-func newHistory(t *testing.T, seed int64) *history {
+func newHistory(t *testing.T, seed int64, sleep func(time.Duration)) *history {
 	h := &history{
-		t: t, rig: newRig(t), links: newLinks(seed), rng: rand.New(rand.NewSource(seed * 31)),
+		t: t, rig: newRig(t), sleep: sleep, links: newLinks(seed, sleep), rng: rand.New(rand.NewSource(seed * 31)),
 		acked: map[string]bool{}, counts: map[string]int{},
 	}
 	start := time.Now()
@@ -97,7 +98,7 @@ func (h *history) tune(n *histNode, name string, start time.Time, c *Config) {
 		slow := time.Now().Before(n.slow)
 		h.mu.Unlock()
 		if op == "state-commit" && slow {
-			time.Sleep(150 * time.Millisecond)
+			h.sleep(150 * time.Millisecond)
 		}
 		return nil
 	}
@@ -139,7 +140,7 @@ func (h *history) client(id int, seed int64, end time.Time) {
 	for k := 0; time.Now().Before(end); k++ {
 		in := histIn{verb: []string{verbAdd, verbAdd, verbAbove, verbGet}[rng.Intn(4)], key: fmt.Sprint("c", rng.Intn(2)), n: 1 + rng.Intn(60)}
 		h.operation(id, fmt.Sprintf("%d-%d", id, k), in, rng, 3+rng.Intn(4))
-		time.Sleep(time.Duration(rng.Intn(150)) * time.Millisecond)
+		h.sleep(time.Duration(rng.Intn(150)) * time.Millisecond)
 	}
 }
 
@@ -155,7 +156,7 @@ func (h *history) operation(client int, rid string, in histIn, rng *rand.Rand, t
 		if rng.Float64() < 0.05 && in.verb != verbGet { // a copy that nobody hears of travels for long
 			late := req
 			go func() {
-				time.Sleep(time.Duration(h.links.upTo(2500)) * time.Millisecond)
+				h.sleep(time.Duration(h.links.upTo(2500)) * time.Millisecond)
 				h.do(n, late, time.Second)
 			}()
 			sent, req.Retry = true, true
@@ -170,7 +171,7 @@ func (h *history) operation(client int, rid string, in histIn, rng *rand.Rand, t
 		if res.Err.Code == board.UnknownOutcome {
 			sent, req.Retry = true, true
 		}
-		time.Sleep(time.Duration(10+rng.Intn(150)) * time.Millisecond)
+		h.sleep(time.Duration(10+rng.Intn(150)) * time.Millisecond)
 	}
 	if out.open && (!sent || in.verb == verbGet) {
 		h.count("not executed")
@@ -314,7 +315,7 @@ func (h *history) restart(v *histNode) {
 	case 3:
 		v.boot++
 	}
-	time.Sleep(time.Duration(h.rng.Intn(1200)) * time.Millisecond)
+	h.sleep(time.Duration(h.rng.Intn(1200)) * time.Millisecond)
 	v.open()
 }
 
@@ -326,12 +327,12 @@ func (h *history) run(seed int64, length time.Duration) {
 		clients.Go(func() { h.client(id, seed, end) })
 	}
 	for time.Now().Before(end) {
-		time.Sleep(time.Duration(100+h.rng.Intn(700)) * time.Millisecond)
+		h.sleep(time.Duration(100+h.rng.Intn(700)) * time.Millisecond)
 		h.fault()
 	}
 	h.links.heal()
 	clients.Wait()
-	time.Sleep(3 * time.Second) // late copies
+	h.sleep(3 * time.Second) // late copies
 	h.check(seed)
 }
 
@@ -410,7 +411,7 @@ func TestHistories(t *testing.T) {
 				}
 			}()
 			synctest.Test(t, func(t *testing.T) {
-				h := newHistory(t, s)
+				h := newHistory(t, s, time.Sleep)
 				h.run(s, 20*time.Second)
 				for _, n := range h.nodes {
 					n.close()
