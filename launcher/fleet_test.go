@@ -27,6 +27,7 @@ type fleet struct {
 	block   func(*board.Request) bool // no leader for this one
 	lose    func(*board.Request) bool // execute, and lose the answer
 	seen    []board.Request           // as they came in
+	done    []uint64                  // numbers of reports executed
 	contact time.Duration             // age of the contact
 	woken   func()
 }
@@ -120,6 +121,9 @@ func (f *fleet) do(ctx context.Context, req *board.Request) board.Result {
 		}
 	}
 	res := f.exec(req)
+	if req.Verb == board.VReport {
+		f.done = append(f.done, req.Number)
+	}
 	lost := f.lose != nil && f.lose(req)
 	wake := f.woken
 	f.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"muster/board"
 	"muster/board/lease"
@@ -80,8 +81,8 @@ const journalFile = "journal.db"
 func openJournal(dir string, log *slog.Logger) (*journal, *contents, error) {
 	path := filepath.Join(dir, journalFile)
 	j, c, err := loadJournal(path)
-	if err == nil || errors.Is(err, bbolt.ErrTimeout) || errors.Is(err, os.ErrPermission) {
-		if errors.Is(err, bbolt.ErrTimeout) {
+	if err == nil || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, os.ErrPermission) {
+		if errors.Is(err, berrors.ErrTimeout) {
 			err = fmt.Errorf("journal %s is in use by another process", path)
 		}
 		return j, c, err

@@ -16,11 +16,10 @@ type link struct {
 	started chan struct{}
 	done    chan struct{}
 
-	mu     sync.Mutex
-	pid    int
-	known  bool          // ahead has been measured
-	ahead  time.Duration // how far the keeper's boot clock is ahead of ours, never too much
-	closed bool
+	mu    sync.Mutex
+	pid   int
+	known bool          // ahead has been measured
+	ahead time.Duration // how far the keeper's boot clock is ahead of ours, never too much
 }
 
 func newLink(conn net.Conn, r *bufio.Reader, keeper int) *link {

@@ -243,3 +243,25 @@ func TestWhoseFaultAStartIs(t *testing.T) {
 		}
 	}
 }
+
+// Architecture §5: a run without a lease has no deadline; only its own end or
+// an order ends it.
+func TestWithoutALeaseThereIsNoDeadline(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, nil)
+	up := request(board.Actor{Kind: board.ActorNode, Name: "atlas", Node: testNode}, board.VNodeUp,
+		board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command"}, Battery: true, Generation: 1})
+	if res := n.do(t.Context(), &up); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	run := n.start("sh", "exit 0")
+	r := n.gone(run)
+	spec, err := ReadSpec(filepath.Join(n.cfg.Dir, "runs", run))
+	must(t, err)
+	if r.Lease != 0 || spec.Deadline != 0 || r.Outcome != "completed" {
+		t.Errorf("lease %d, deadline %d, outcome %q (%s)", r.Lease, spec.Deadline, r.Outcome, r.Error)
+	}
+	if left := spec.StartBy.Sub(BootNow()); left > 10*time.Second {
+		t.Errorf("it may start for another %s; a contact is fresh for 10 s", left)
+	}
+}

@@ -219,6 +219,11 @@ func TestOutboxKeepsOrderThroughLossAndLeaderlessness(t *testing.T) {
 	if last != 3 {
 		t.Errorf("the last number is %d, want 3: a repetition has the same", last)
 	}
+	n.set(func() {
+		if got := slices.Compact(n.done); !slices.Equal(got, []uint64{1, 2, 3}) {
+			t.Errorf("the leader took the numbers %v, want 1, 2, 3", got)
+		}
+	})
 }
 
 // Invariant 22: a report that the leader refuses has its outcome; the next goes.

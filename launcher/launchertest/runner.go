@@ -95,7 +95,6 @@ type session struct {
 	r    *Runner
 	dir  string
 	spec *launcher.Spec
-	lock *os.File
 
 	stop chan stopping
 	kick chan struct{} // the deadline has moved
