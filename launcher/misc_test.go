@@ -15,19 +15,24 @@ import (
 )
 
 // A process born to a parent that dies of TERM is told as well: it does not
-// have to be killed.
+// have to be killed. (A shell that is told between its fork and its exec may
+// lose the signal: then KILL ends it, so one of three tries has to do.)
 func TestTermReachesWhoIsBornMeanwhile(t *testing.T) {
 	t.Parallel()
 	k := testKeepers(t)
-	dir, _ := testSpec(t, sh(`trap 'sh -c "trap \"echo bye; exit\" TERM; echo born; while :; do sleep 0.05; done" & exit 4' TERM; echo up; while :; do sleep 0.05; done`), nil)
-	s := start(t, k, dir)
-	eventually(t, "the session", func() bool { return exists(filepath.Join(dir, fileLog)) && strings.Contains(logOf(t, dir), "up") })
-	begin := time.Now()
-	must(t, s.Stop(2*slow, "test"))
-	e := finish(t, s, dir)
-	if time.Since(begin) > slow || e.Code == nil || *e.Code != 4 {
-		t.Errorf("record %+v after %s", e, time.Since(begin))
+	const patience = 8 * time.Second
+	for range 3 {
+		dir, _ := testSpec(t, sh(`trap 'sh -c "trap \"echo bye; exit\" TERM; echo born; while :; do sleep 0.05; done" & exit 4' TERM; echo up; while :; do sleep 0.05; done`), func(s *Spec) { s.Kill = patience })
+		s := start(t, k, dir)
+		eventually(t, "the session", func() bool { return exists(filepath.Join(dir, fileLog)) && strings.Contains(logOf(t, dir), "up") })
+		begin := BootNow()
+		must(t, s.Stop(patience, "test"))
+		e := finish(t, s, dir)
+		if e.At.Sub(begin) < patience && e.Code != nil && *e.Code == 4 {
+			return
+		}
 	}
+	t.Errorf("three sessions had to be killed")
 }
 
 // Architecture §4: a keeper that is stopped holds its session; it is adopted
