@@ -248,8 +248,11 @@ func (l *Loop) refresh(in Input, reasons *[]board.CardReason) (fresh []*Candidat
 	for id := range l.dirty {
 		ids = append(ids, id)
 	}
+	cards := make(map[string]*board.Card, len(ids))
 	for _, id := range ids[:len(ids):len(ids)] { // a card that was finished: those that wait for it in the queue
-		if c := board.GetCard(in.View, id); c != nil && board.Finished(c.Stored) {
+		c := board.GetCard(in.View, id)
+		cards[id] = c
+		if c != nil && board.Finished(c.Stored) {
 			for _, child := range board.Children(in.View, id) {
 				if l.queue[child] != nil && !l.dirty[child] {
 					ids = append(ids, child)
@@ -267,13 +270,17 @@ func (l *Loop) refresh(in Input, reasons *[]board.CardReason) (fresh []*Candidat
 		if l.backoff[id] > in.Now {
 			continue
 		}
-		cand, wait := look(in, id)
+		c, read := cards[id]
+		if !read {
+			c = board.GetCard(in.View, id)
+		}
+		cand, wait := look(in, c)
 		switch {
 		case cand != nil:
 			fresh = append(fresh, cand)
 			l.queue[id] = cand
 		default:
-			l.wait(in.View, id, wait, reasons)
+			l.wait(c, wait, reasons)
 		}
 	}
 	return fresh
@@ -303,7 +310,7 @@ func (l *Loop) walk(in Input, r *Round, fresh []*Candidate, reasons *[]board.Car
 	for _, cand := range todo {
 		if w := full[cand.sig]; w != nil {
 			if isFresh[cand.Card] {
-				l.wait(in.View, cand.Card, &Wait{Card: cand.Card, Check: w.Check, Text: l.own(w, cand.Card)}, reasons)
+				l.wait(board.GetCard(in.View, cand.Card), &Wait{Card: cand.Card, Check: w.Check, Text: l.own(w, cand.Card)}, reasons)
 			}
 			continue
 		}
@@ -328,7 +335,7 @@ func (l *Loop) walk(in Input, r *Round, fresh []*Candidate, reasons *[]board.Car
 				delete(l.queue, cand.Card)
 			}
 			r.queue(cand.Card, w)
-			l.wait(in.View, cand.Card, w, reasons)
+			l.wait(board.GetCard(in.View, cand.Card), w, reasons)
 		}
 	}
 	return starts
@@ -343,12 +350,11 @@ func (l *Loop) own(w *Wait, card string) string {
 }
 
 // wait notes a changed reason; one that stands already is not written again.
-func (l *Loop) wait(v board.View, card string, w *Wait, reasons *[]board.CardReason) {
-	c := board.GetCard(v, card)
+func (l *Loop) wait(c *board.Card, w *Wait, reasons *[]board.CardReason) {
 	if c == nil {
 		return
 	}
-	x := board.CardReason{Card: card}
+	x := board.CardReason{Card: c.ID}
 	if w != nil {
 		x.Check, x.Text = w.Check, w.Text
 	}

@@ -59,8 +59,7 @@ type Wait struct {
 
 // look reads one card afresh: a candidate, a wait that only its own change can
 // end, or neither when its status starts nothing.
-func look(in Input, id string) (*Candidate, *Wait) {
-	c := board.GetCard(in.View, id)
+func look(in Input, c *board.Card) (*Candidate, *Wait) {
 	if c == nil || c.Run != "" || c.Stored == "archived" {
 		return nil, nil
 	}
@@ -70,20 +69,20 @@ func look(in Input, id string) (*Candidate, *Wait) {
 	}
 	s, err := board.NewScope(in.View, in.Workflows, b, c, in.Now, in.Nodes)
 	if err != nil { // a poisoned board holds up its own cards only (invariant 22)
-		return nil, &Wait{Card: id, Check: "workflow", Text: err.Error()}
+		return nil, &Wait{Card: c.ID, Check: "workflow", Text: err.Error()}
 	}
 	if !s.Workflow().Startable(c.Status) {
 		return nil, nil
 	}
 	p, refusal := s.PlanStart()
 	if refusal != nil {
-		return nil, &Wait{Card: id, Check: refusal.Check, Text: refusal.Message}
+		return nil, &Wait{Card: c.ID, Check: refusal.Check, Text: refusal.Message}
 	}
-	cand := &Candidate{Card: id, board: b.Slug, since: c.Created}
+	cand := &Candidate{Card: c.ID, board: b.Slug, since: c.Created}
 	for _, k := range s.Workflow().Dispatch.Order {
 		v, err := s.Eval(k.Expr)
 		if err != nil {
-			return nil, &Wait{Card: id, Check: "order", Text: err.Error()}
+			return nil, &Wait{Card: c.ID, Check: "order", Text: err.Error()}
 		}
 		cand.keys, cand.desc = append(cand.keys, v), append(cand.desc, k.Desc)
 	}
@@ -143,7 +142,7 @@ func paused(v board.View, b *board.Board) (check, text string) {
 func Plan(in Input) (starts []Start, waits []Wait) {
 	var cands []*Candidate
 	board.EachCard(in.View, nil, func(c *board.Card) bool {
-		cand, wait := look(in, c.ID)
+		cand, wait := look(in, c)
 		if wait != nil {
 			waits = append(waits, *wait)
 		}

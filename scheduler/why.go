@@ -85,7 +85,7 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 		a.Check, a.Text = "start_after", fmt.Sprintf("is not to start for another %d s", (c.StartAfter-in.Now)/1000)
 		return
 	}
-	cand, w := look(in, c.ID)
+	cand, w := look(in, c)
 	if cand == nil {
 		if w != nil {
 			a.Check, a.Text = w.Check, w.Text
@@ -162,7 +162,7 @@ func position(in Input, me *Candidate) int {
 		return 0
 	}
 	board.EachCard(in.View, b, func(c *board.Card) bool {
-		if cand, _ := look(in, c.ID); cand != nil {
+		if cand, _ := look(in, c); cand != nil {
 			all = append(all, cand)
 		}
 		return true
