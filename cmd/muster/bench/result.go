@@ -55,8 +55,8 @@ func spreadOf(values []float64) Spread {
 }
 
 // A Result is one comparison. Without a verdict its figures are those of the
-// windows that counted (none: zero), to look at and not to quote, and Goals is
-// empty.
+// windows that counted (of all windows when none did), to look at and not to
+// quote, and Goals is empty.
 type Result struct {
 	Name         string        `json:"name"`
 	Unit         string        `json:"unit"`
@@ -94,10 +94,12 @@ func (r *Result) Counted() int {
 func (r *Result) judge(cfg Config) {
 	var a, b, ratios []float64
 	var countersA, countersB []map[string]float64
-	worst := 0.0
+	worst, none := 0.0, r.Counted() == 0
 	for _, w := range r.Windows {
 		if !w.Counts {
 			worst = max(worst, w.Drift)
+		}
+		if !w.Counts && !none { // when none counts, all are shown, under the words that there is no verdict
 			continue
 		}
 		a, b, ratios = append(a, w.A.Value), append(b, w.B.Value), append(ratios, w.Ratio)
@@ -109,9 +111,9 @@ func (r *Result) judge(cfg Config) {
 		r.CountersA, r.CountersB = medians(countersA), medians(countersB)
 	}
 	switch {
-	case len(ratios) < cfg.Windows:
+	case r.Counted() < cfg.Windows:
 		r.NoVerdict = fmt.Sprintf("the machine drifted: window %d was measured %d times and its calibrations stayed up to %s apart (limit %gx); try again when it is quieter",
-			len(ratios)+1, cfg.Repeats+1, times(worst), cfg.Drift)
+			r.Counted()+1, cfg.Repeats+1, times(worst), cfg.Drift)
 	case cfg.Windows < leastWindows:
 		r.NoVerdict = fmt.Sprintf("only %d windows; a verdict needs %d", cfg.Windows, leastWindows)
 	default:
@@ -145,10 +147,14 @@ func medians(windows []map[string]float64) map[string]float64 {
 func (r *Result) WriteText(w io.Writer) error {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: A %s\n%s  B %s\n", r.Name, r.NameA, strings.Repeat(" ", len(r.Name)), r.NameB)
-	if r.Counted() > 0 {
+	if len(r.Windows) > 0 {
+		windows := fmt.Sprintf("%d windows", r.Counted())
+		if r.Counted() == 0 {
+			windows = fmt.Sprintf("%d windows, none of which counts,", len(r.Windows))
+		}
 		fmt.Fprintf(&s, "  A %s   B %s\n", spread(r.A, r.Unit), spread(r.B, r.Unit))
-		fmt.Fprintf(&s, "  A/B %s (middle 50 %% of %d windows of %s: %s to %s)\n",
-			times(r.Ratio), r.Counted(), r.WindowLength, times(r.Middle.Q1), times(r.Middle.Q3))
+		fmt.Fprintf(&s, "  A/B %s (middle 50 %% of %s of %s: %s to %s)\n",
+			times(r.Ratio), windows, r.WindowLength, times(r.Middle.Q1), times(r.Middle.Q3))
 	}
 	if !r.Verdict {
 		fmt.Fprintf(&s, "  NO VERDICT: %s\n", r.NoVerdict)
