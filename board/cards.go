@@ -1,7 +1,6 @@
 package board
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -64,8 +63,6 @@ func (t *tx) runMayFile(b *Board, a *CardAdd) *Error {
 		return Errorf(Refused, "a session chooses no machine")
 	case a.Workspace != nil && *a.Workspace != "":
 		return Errorf(Refused, "a session chooses no workspace")
-	case a.Assignee != nil && *a.Assignee != "" && *a.Assignee != r.Profile && !t.sessionProfile(b, *a.Assignee):
-		return Errorf(Refused, "a session gives cards to its own profile, %s", r.Profile).WithHint("a manager can allow more: params.session_profiles")
 	}
 	filed, waiting := 0, 0
 	EachCard(t, b, func(c *Card) bool {
@@ -84,15 +81,6 @@ func (t *tx) runMayFile(b *Board, a *CardAdd) *Error {
 		return Errorf(Exhausted, "%d cards of sessions wait in triage on board %s", waiting, b.Slug).WithHint("say it in a comment; people must look at triage first")
 	}
 	return nil
-}
-
-func (t *tx) sessionProfile(b *Board, profile string) bool {
-	fl, err := t.flow(b)
-	if err != nil {
-		return false
-	}
-	list, _ := fl.params["session_profiles"].([]any)
-	return slices.Contains(list, any(profile))
 }
 
 func noCard(id string) *Error {
@@ -146,13 +134,17 @@ func set[T any](to *T, v *T) {
 }
 
 func (t *tx) setWho(b *Board, c *Card, f *CardFields) *Error {
-	if f.Assignee != nil && *f.Assignee != "" {
+	if f.Assignee != nil && *f.Assignee != "" && *f.Assignee != c.Assignee {
 		fl, err := t.flow(b)
 		if err != nil {
 			return err
 		}
-		if fl.wf.Profile(*f.Assignee) == nil {
-			return Errorf(NotFound, "board %s has no profile %q", b.Slug, clip(*f.Assignee, 40)).WithHint("it has: %s", strings.Join(sortedKeys(fl.wf.Profiles), ", "))
+		own := ""
+		if r := GetRun(t, t.req.Actor.Run); r != nil {
+			own = r.Profile
+		}
+		if err := mayGive(fl, t.req.Actor, own, *f.Assignee); err != nil {
+			return err
 		}
 	}
 	set(&c.Assignee, f.Assignee)

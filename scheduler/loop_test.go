@@ -223,12 +223,11 @@ func (r *rig) randomStep(i, s int, cards *[]string) {
 		}
 		*cards = append(*cards, r.add(profiles[i%len(profiles)], append(more, priority(int64(i%3)))...))
 	case 3, 4:
-		for _, run := range r.current() {
-			if run.Launched == 0 {
-				r.launch(run)
+		if runs := r.current(); len(runs) > 0 {
+			if runs[0].Launched == 0 {
+				r.launch(runs[0])
 			}
-			r.exit(run, int64([]int{0, 0, 1, 75}[i%4]))
-			break
+			r.exit(runs[0], int64([]int{0, 0, 1, 75}[i%4]))
 		}
 	case 5:
 		id := []string{"n-atlas", "n-borea"}[i%2]

@@ -157,6 +157,16 @@ var later = map[string]string{
 	"cleanup_workspace": "workspaces are cleaned up in a later version; until then they stay",
 	"close_session":     "panes come in a later version; until then there is none to close",
 	"surface: pane":     "panes come in a later version; until then such a profile is not started",
+	"reserve":           "places are held back for others in a later version; until then none is",
+	"counts: turns":     "turns are told from sessions in a later version; until then every session counts as one",
+	"counts: starts":    "a start counts in its round in a later version; until then only while its session is not gone",
+	"limits: stale":     "heartbeats come in a later version; until then no run counts as stale",
+	"limits: working":   "working time is measured in a later version; until then it is not limited",
+	"limits: age":       "sessions are kept in a later version; until then their age is not limited",
+	"resume":            "sessions are continued in a later version; until then each run gets the prompt",
+	"fallback":          "other profiles step in in a later version; until then the card waits",
+	"memory":            "memory is counted in a later version; until then only host.memory_pressure holds starts back",
+	"worktree":          "worktrees are made in a later version; until then a start that wants one is refused by its machine",
 }
 
 // Later says what is missing of an action or key that this version does not execute yet; ok is false for

@@ -94,10 +94,35 @@ func (l *linter) later() {
 		}
 	})
 	for _, name := range sortedNames(l.w.Profiles) {
-		if p := l.w.Profiles[name]; p.Surface == "pane" {
-			missing, _ := Later("surface: pane")
-			l.add(p.Pos, Warning, "later", "profiles."+name, missing, "")
+		p := l.w.Profiles[name]
+		l.comes(p.Surface == "pane", p.Pos, "surface: pane", "profiles."+name)
+		l.comes(len(p.Fallback) > 0, p.Pos, "fallback", "profiles."+name+".fallback")
+		l.comes(p.Memory > 0, p.Pos, "memory", "profiles."+name+".memory")
+		l.comes(p.Workspace.Kind == "worktree", p.Pos, "worktree", "profiles."+name+".workspace")
+	}
+	for i, c := range l.w.Dispatch.Capacity {
+		at := fmt.Sprintf("dispatch.capacity[%d]", i)
+		l.comes(c.Reserve != nil, c.Pos, "reserve", at)
+		l.comes(c.Counts == "turns", c.Pos, "counts: turns", at)
+		l.comes(c.Counts == "starts", c.Pos, "counts: starts", at)
+	}
+	for _, name := range l.w.Order {
+		s := l.w.Statuses[name]
+		if s.Run == nil {
+			continue
 		}
+		at := "statuses." + name + ".run"
+		l.comes(s.Run.Limits.Stale != nil, s.Pos, "limits: stale", at)
+		l.comes(s.Run.Limits.Working != nil, s.Pos, "limits: working", at)
+		l.comes(s.Run.Limits.Age != nil, s.Pos, "limits: age", at)
+		l.comes(s.Run.Resume != nil, s.Pos, "resume", at)
+	}
+}
+
+// comes tells of one use of what has its effect later.
+func (l *linter) comes(used bool, pos Pos, name, where string) {
+	if missing, ok := Later(name); used && ok {
+		l.add(pos, Warning, "later", where, missing, "")
 	}
 }
 

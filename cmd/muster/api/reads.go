@@ -322,8 +322,5 @@ func (h *handler) statuses(v board.View, b *board.Board) []string {
 	if err != nil {
 		return list
 	}
-	for _, s := range w.Order {
-		list = append(list, s)
-	}
-	return list
+	return append(list, w.Order...)
 }

@@ -178,9 +178,7 @@ func (a *app) printBoard(b *api.BoardDetail) {
 	}
 	by := map[string][]api.Card{}
 	var order []string
-	for _, s := range b.Statuses {
-		order = append(order, s)
-	}
+	order = append(order, b.Statuses...)
 	for _, c := range b.List {
 		if by[c.Status] == nil && !contains(order, c.Status) {
 			order = append(order, c.Status)
