@@ -168,13 +168,15 @@ func TestNoStartWithoutFreshContact(t *testing.T) {
 	n := newNode(t, nil)
 	n.set(func() { n.contact = 11 * time.Second })
 	run := n.start("sh", "exit 0")
-	n.Contact()
-	done := make(chan struct{})
-	n.post(func() { close(done) }) // what woke before has been decided on
-	<-done
-	if got := n.reports(run); len(got) != 0 {
-		t.Fatalf("reports %v without a fresh contact", got)
-	}
+	n.ask(func() {
+		n.round()
+		if e := n.orders.Entry(run); e.Mark != 0 || e.Filed != 0 {
+			t.Errorf("without a fresh contact the order was taken: %+v", e)
+		}
+		if why := n.runs[run].why; !strings.Contains(why, "contact") {
+			t.Errorf("it waits for %q", why)
+		}
+	})
 	n.set(func() { n.contact = 9 * time.Second })
 	n.Contact()
 	n.gone(run)
