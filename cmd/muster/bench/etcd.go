@@ -175,6 +175,10 @@ func (e *Etcd) put(ctx context.Context, window time.Duration, clients, size, con
 	if err != nil {
 		return Load{}, nil, err
 	}
+	cpuBefore, err := e.cpu()
+	if err != nil {
+		return Load{}, nil, err
+	}
 	value := make([]byte, size)
 	load, err := ClosedLoop(ctx, window, clients, func(ctx context.Context, client, n int) error {
 		key := fmt.Sprintf("bench/%04d/%04d", client, n%1000)
@@ -188,8 +192,27 @@ func (e *Etcd) put(ctx context.Context, window time.Duration, clients, size, con
 	if err != nil {
 		return Load{}, nil, err
 	}
+	cpuAfter, err := e.cpu()
+	if err != nil {
+		return Load{}, nil, err
+	}
 	perMember := (after - before) / etcdMembers
-	return load, map[string]float64{"log syncs a member per 1,000": perMember / float64(load.Ops) * 1000}, nil
+	return load, map[string]float64{
+		"log syncs a member per 1,000":    perMember / float64(load.Ops) * 1000,
+		"CPU ms of all members per 1,000": Milliseconds(cpuAfter-cpuBefore) / float64(load.Ops) * 1000,
+	}, nil
+}
+
+// cpu is the processor time of all members.
+func (e *Etcd) cpu() (sum time.Duration, err error) {
+	for i, m := range e.members {
+		d, err := cpuOf(m.cmd.Process.Pid)
+		if err != nil {
+			return 0, fmt.Errorf("processor time of etcd member %d: %w", i, err)
+		}
+		sum += d
+	}
+	return sum, nil
 }
 
 func (e *Etcd) dial(ctx context.Context, n int) ([]*grpcConn, error) {
