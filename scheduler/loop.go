@@ -61,7 +61,7 @@ type Loop struct {
 	poke chan struct{}
 
 	// owned by Run
-	queue   map[string]*Candidate // waits for room or a machine, or was not tried yet
+	queue   *queue // waits for room or a machine, or was not tried yet
 	dirty   map[string]bool
 	timers  map[string]int64 // card -> board time at which to look again
 	offers  map[string]int64 // run on an offline machine -> board time of the next offer
@@ -84,7 +84,7 @@ func New(cfg Config) *Loop {
 	if cfg.Workflows == nil {
 		cfg.Workflows = board.NewWorkflows()
 	}
-	return &Loop{cfg: cfg, poke: make(chan struct{}, 1), queue: map[string]*Candidate{}, dirty: map[string]bool{},
+	return &Loop{cfg: cfg, poke: make(chan struct{}, 1), queue: newQueue(), dirty: map[string]bool{},
 		timers: map[string]int64{}, offers: map[string]int64{}, backoff: map[string]int64{}}
 }
 
@@ -127,7 +127,7 @@ func (l *Loop) Run(ctx context.Context) {
 // scan reads every card once, when leadership begins.
 func (l *Loop) scan() {
 	l.room = true
-	clear(l.queue)
+	l.queue.clear()
 	_ = l.cfg.Store.View(func(v board.View) error {
 		board.EachCard(v, nil, func(c *board.Card) bool {
 			if c.Run == "" && c.Stored != "done" && c.Stored != "archived" && c.Stored != "cancelled" {
@@ -254,7 +254,7 @@ func (l *Loop) refresh(in Input, reasons *[]board.CardReason) (fresh []*Candidat
 		cards[id] = c
 		if c != nil && board.Finished(c.Stored) {
 			for _, child := range board.Children(in.View, id) {
-				if l.queue[child] != nil && !l.dirty[child] {
+				if l.queue.has(child) && !l.dirty[child] {
 					ids = append(ids, child)
 				}
 			}
@@ -265,7 +265,7 @@ func (l *Loop) refresh(in Input, reasons *[]board.CardReason) (fresh []*Candidat
 	clear(l.dirty)
 	l.count(len(ids))
 	for _, id := range ids {
-		delete(l.queue, id)
+		l.queue.remove(id)
 		delete(l.timers, id)
 		if l.backoff[id] > in.Now {
 			continue
@@ -278,11 +278,11 @@ func (l *Loop) refresh(in Input, reasons *[]board.CardReason) (fresh []*Candidat
 		switch {
 		case cand != nil:
 			fresh = append(fresh, cand)
-			l.queue[id] = cand
 		default:
 			l.wait(c, wait, reasons)
 		}
 	}
+	l.queue.add(fresh)
 	return fresh
 }
 
@@ -290,53 +290,55 @@ func (l *Loop) refresh(in Input, reasons *[]board.CardReason) (fresh []*Candidat
 // came free only the fresh ones are tried; a signature that was refused for want
 // of room is not tried again in the same round.
 func (l *Loop) walk(in Input, r *Round, fresh []*Candidate, reasons *[]board.CardReason) (starts []Start) {
-	todo := fresh
-	if l.room {
-		todo = todo[:0:0]
-		for _, c := range l.queue {
-			todo = append(todo, c)
-		}
-	}
-	if len(todo) == 0 {
+	if len(fresh) == 0 && (!l.room || len(l.queue.cards) == 0) {
 		return nil
 	}
-	slices.SortFunc(todo, before)
-	isFresh := map[string]bool{}
-	for _, c := range fresh {
-		isFresh[c.Card] = true
-	}
 	room := board.NewRoom(in.View, in.Workflows, in.Now)
-	full := map[string]*Wait{}
-	for _, cand := range todo {
-		if w := full[cand.sig]; w != nil {
-			if isFresh[cand.Card] {
-				l.wait(board.GetCard(in.View, cand.Card), &Wait{Card: cand.Card, Check: w.Check, Text: l.own(w, cand.Card)}, reasons)
-			}
-			continue
+	full, tried := map[string]*Wait{}, map[string]bool{}
+	more := false
+	step := func(cand *Candidate) bool {
+		if more = len(starts) >= maxStarts; more {
+			return false
 		}
-		if len(starts) >= maxStarts {
-			l.room = true
-			l.Poke()
-			break
-		}
+		tried[cand.Card] = true
 		l.count(1)
 		s, w := try(in, room, cand)
 		switch {
 		case s != nil:
 			starts = append(starts, *s)
-			delete(l.queue, cand.Card)
+			l.queue.remove(cand.Card)
 		case w == nil:
-			delete(l.queue, cand.Card)
+			l.queue.remove(cand.Card)
 		default:
 			if w.room {
 				full[cand.sig] = w
 			} else if w.Until > 0 {
 				l.timers[cand.Card] = w.Until
-				delete(l.queue, cand.Card)
+				l.queue.remove(cand.Card)
 			}
 			r.queue(cand.Card, w)
 			l.wait(board.GetCard(in.View, cand.Card), w, reasons)
 		}
+		return true
+	}
+	slices.SortFunc(fresh, before)
+	isFull := func(sig string) bool { return full[sig] != nil }
+	if l.room {
+		l.queue.all(isFull, step)
+	} else {
+		for _, cand := range fresh {
+			if !isFull(cand.sig) && !step(cand) {
+				break
+			}
+		}
+	}
+	for _, cand := range fresh { // not tried, because the first of its signature was refused: for the same reason
+		if w := full[cand.sig]; w != nil && !tried[cand.Card] {
+			l.wait(board.GetCard(in.View, cand.Card), &Wait{Card: cand.Card, Check: w.Check, Text: l.own(w, cand.Card)}, reasons)
+		}
+	}
+	if more {
+		l.Poke() // the next round goes on
 	}
 	return starts
 }

@@ -1,0 +1,123 @@
+package scheduler
+
+import "slices"
+
+// queue holds the candidates that wait, each signature in a line of its own, in
+// order. Cards of one signature are refused alike, so that a round which finds
+// no room for the first of a line is done with the line: its work is by lines
+// and starts, not by cards.
+type queue struct {
+	cards map[string]*Candidate
+	lines map[string]*line
+}
+
+type line struct {
+	cards  []*Candidate
+	sorted bool
+}
+
+func newQueue() *queue {
+	return &queue{cards: map[string]*Candidate{}, lines: map[string]*line{}}
+}
+
+func (q *queue) clear() {
+	clear(q.cards)
+	clear(q.lines)
+}
+
+func (q *queue) has(card string) bool { return q.cards[card] != nil }
+
+// add puts candidates into their lines; the cards must not be in the queue. A
+// few are put in their places, for many the line is sorted when it is read.
+func (q *queue) add(list []*Candidate) {
+	for _, c := range list {
+		q.cards[c.Card] = c
+		l := q.lines[c.sig]
+		if l == nil {
+			l = &line{sorted: true}
+			q.lines[c.sig] = l
+		}
+		if l.sorted && len(list) <= 32 {
+			at, _ := slices.BinarySearchFunc(l.cards, c, before)
+			l.cards = slices.Insert(l.cards, at, c)
+			continue
+		}
+		l.cards = append(l.cards, c)
+		l.sorted = false
+	}
+}
+
+// remove takes a card out; one that is not there is no mistake.
+func (q *queue) remove(card string) {
+	c := q.cards[card]
+	if c == nil {
+		return
+	}
+	delete(q.cards, card)
+	l := q.lines[c.sig]
+	l.sort()
+	if at, ok := slices.BinarySearchFunc(l.cards, c, before); ok {
+		l.cards = slices.Delete(l.cards, at, at+1)
+	}
+	if len(l.cards) == 0 {
+		delete(q.lines, c.sig)
+	}
+}
+
+func (l *line) sort() {
+	if !l.sorted {
+		slices.SortFunc(l.cards, before)
+		l.sorted = true
+	}
+}
+
+// all goes through the whole queue in order, as one queue, leaving out the rest
+// of a line for which done says so. Taking the card that is told out of the queue
+// is allowed, nothing else may change it.
+func (q *queue) all(done func(sig string) bool, fn func(*Candidate) bool) {
+	var heads []*head
+	for _, l := range q.lines {
+		l.sort()
+		heads = append(heads, &head{rest: slices.Clone(l.cards[:min(len(l.cards), headCards)]), line: l})
+	}
+	slices.SortFunc(heads, func(a, b *head) int { return before(a.rest[0], b.rest[0]) })
+	for len(heads) > 0 {
+		h := heads[0]
+		c := h.rest[0]
+		heads = heads[1:]
+		if done(c.sig) {
+			continue
+		}
+		if !fn(c) {
+			return
+		}
+		if done(c.sig) || !h.next(c) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(heads, h, func(a, b *head) int { return before(a.rest[0], b.rest[0]) })
+		heads = slices.Insert(heads, at, h)
+	}
+}
+
+// headCards is how many cards of a line are looked at ahead.
+const headCards = 64
+
+// head is how far a line was read: cards that follow may leave it meanwhile.
+type head struct {
+	rest []*Candidate
+	line *line
+}
+
+// next goes on behind c; false at the end of the line.
+func (h *head) next(c *Candidate) bool {
+	h.rest = h.rest[1:]
+	if len(h.rest) > 0 {
+		return true
+	}
+	at, here := slices.BinarySearchFunc(h.line.cards, c, before)
+	if here {
+		at++
+	}
+	h.rest = slices.Clone(h.line.cards[at:min(len(h.line.cards), at+headCards)])
+	return len(h.rest) > 0
+}
