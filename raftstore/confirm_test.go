@@ -54,48 +54,50 @@ func (a *asked) setTerm(f func(string, uint64) (uint64, error)) {
 // after it came in, is still in the batch's term.
 func TestAnswerThatWritesNothingAsksTheVoters(t *testing.T) {
 	t.Parallel()
-	var a asked
-	_, nodes := three(t, a.tune)
-	l := leader(t, nodes)
-	must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
-	before := a.n.Load()
-	for _, verb := range []string{verbGet, verbAbove} {
-		r := l.s.Do(ctx(t), toyN(verb, "a", 1, 0)) // a read, and a refusal
-		if verb == verbGet && string(r.Data) != "1" || verb == verbAbove && !isCode(r, board.Refused, "") {
-			t.Fatalf("%s: %+v", verb, r)
-		}
-	}
-	if n := a.n.Load() - before; n < 2 || n > 4 {
-		t.Fatalf("two answers that write nothing asked voters %d times", n)
-	}
-	for name, f := range map[string]func(string, uint64) (uint64, error){
-		"in a later term": func(_ string, t uint64) (uint64, error) { return t + 1, nil },
-		"do not answer":   func(string, uint64) (uint64, error) { return 0, errInjected },
-	} {
-		a.setTerm(f)
+	bubble(t, func(t *testing.T) {
+		var a asked
+		_, nodes := three(t, a.tune)
+		l := leader(t, nodes)
+		must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
+		before := a.n.Load()
 		for _, verb := range []string{verbGet, verbAbove} {
-			short, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-			r := l.s.Do(short, toyN(verb, "a", 1, 0))
-			cancel()
-			if r.Err == nil || r.Err.Code == board.Refused {
-				t.Errorf("voters %s, and %s was answered: %+v", name, verb, r)
+			r := l.s.Do(ctx(t), toyN(verb, "a", 1, 0)) // a read, and a refusal
+			if verb == verbGet && string(r.Data) != "1" || verb == verbAbove && !isCode(r, board.Refused, "") {
+				t.Fatalf("%s: %+v", verb, r)
 			}
 		}
-		if _, err := l.s.Confirm(ctx(t)); !errors.Is(err, ErrNotLeader) {
-			t.Errorf("voters %s, and Confirm said %v", name, err)
+		if n := a.n.Load() - before; n < 2 || n > 4 {
+			t.Fatalf("two answers that write nothing asked voters %d times", n)
 		}
-		if r := l.s.Do(ctx(t), toy(verbAdd, "b")); r.Err != nil && r.Err.Code == board.Refused {
-			t.Errorf("a write needs no question: %+v", r)
+		for name, f := range map[string]func(string, uint64) (uint64, error){
+			"in a later term": func(_ string, t uint64) (uint64, error) { return t + 1, nil },
+			"do not answer":   func(string, uint64) (uint64, error) { return 0, errInjected },
+		} {
+			a.setTerm(f)
+			for _, verb := range []string{verbGet, verbAbove} {
+				short, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+				r := l.s.Do(short, toyN(verb, "a", 1, 0))
+				cancel()
+				if r.Err == nil || r.Err.Code == board.Refused {
+					t.Errorf("voters %s, and %s was answered: %+v", name, verb, r)
+				}
+			}
+			if _, err := l.s.Confirm(ctx(t)); !errors.Is(err, ErrNotLeader) {
+				t.Errorf("voters %s, and Confirm said %v", name, err)
+			}
+			if r := l.s.Do(ctx(t), toy(verbAdd, "b")); r.Err != nil && r.Err.Code == board.Refused {
+				t.Errorf("a write needs no question: %+v", r)
+			}
 		}
-	}
-	one := nodes[1].server
-	a.setTerm(func(server string, t uint64) (uint64, error) { // one of two is enough: with the leader a majority
-		if server == one {
-			return 0, errInjected
-		}
-		return t, nil
+		one := nodes[1].server
+		a.setTerm(func(server string, t uint64) (uint64, error) { // one of two is enough: with the leader a majority
+			if server == one {
+				return 0, errInjected
+			}
+			return t, nil
+		})
+		waitFor(t, "a majority confirms", func() bool { return leader(t, nodes).s.Do(ctx(t), toy(verbGet, "a")).Err == nil })
 	})
-	waitFor(t, "a majority confirms", func() bool { return leader(t, nodes).s.Do(ctx(t), toy(verbGet, "a")).Err == nil })
 }
 
 // Refusals and reads that share a batch with a write need no question: the commit confirms the term.
@@ -124,33 +126,35 @@ func TestAnswerBesideAWriteAsksNobody(t *testing.T) {
 // Concurrent callers that came before a round started share it; one that came after does not.
 func TestConfirmSharesRounds(t *testing.T) {
 	t.Parallel()
-	var a asked
-	_, nodes := three(t, a.tune)
-	l := leader(t, nodes)
-	gate := make(chan struct{})
-	a.setTerm(func(_ string, t uint64) (uint64, error) { <-gate; return t, nil })
-	before := a.n.Load()
-	var wg sync.WaitGroup
-	var bad atomic.Int64
-	confirm := func() {
-		if _, err := l.s.Confirm(ctx(t)); err != nil {
-			bad.Add(1)
+	bubble(t, func(t *testing.T) {
+		var a asked
+		_, nodes := three(t, a.tune)
+		l := leader(t, nodes)
+		gate := make(chan struct{})
+		a.setTerm(func(_ string, t uint64) (uint64, error) { <-gate; return t, nil })
+		before := a.n.Load()
+		var wg sync.WaitGroup
+		var bad atomic.Int64
+		confirm := func() {
+			if _, err := l.s.Confirm(ctx(t)); err != nil {
+				bad.Add(1)
+			}
 		}
-	}
-	wg.Go(confirm)
-	waitFor(t, "the first round has asked", func() bool { return a.n.Load() == before+2 })
-	for range 50 {
 		wg.Go(confirm)
-	}
-	waitFor(t, "50 wait", func() bool { l.s.votes.mu.Lock(); defer l.s.votes.mu.Unlock(); return len(l.s.votes.waiting) == 50 })
-	if n := a.n.Load() - before; n != 2 {
-		t.Fatalf("asked %d times while a round was on its way", n)
-	}
-	close(gate)
-	wg.Wait()
-	if n := a.n.Load() - before; n != 4 || bad.Load() > 0 {
-		t.Fatalf("51 callers asked %d times, want 4 (two rounds); %d failed", n, bad.Load())
-	}
+		waitFor(t, "the first round has asked", func() bool { return a.n.Load() == before+2 })
+		for range 50 {
+			wg.Go(confirm)
+		}
+		waitFor(t, "50 wait", func() bool { l.s.votes.mu.Lock(); defer l.s.votes.mu.Unlock(); return len(l.s.votes.waiting) == 50 })
+		if n := a.n.Load() - before; n != 2 {
+			t.Fatalf("asked %d times while a round was on its way", n)
+		}
+		close(gate)
+		wg.Wait()
+		if n := a.n.Load() - before; n != 4 || bad.Load() > 0 {
+			t.Fatalf("51 callers asked %d times, want 4 (two rounds); %d failed", n, bad.Load())
+		}
+	})
 }
 
 // M-02, §2: board time is the lower median of the voters' clocks, or the
@@ -203,73 +207,77 @@ func TestLowerMedian(t *testing.T) {
 // Without the clocks of a majority no term begins.
 func TestTermNeedsTheClocksOfAMajority(t *testing.T) {
 	t.Parallel()
-	var a asked
-	_, nodes := three(t, a.tune)
-	leader(t, nodes)
-	a.mu.Lock()
-	a.clock = func(string) (time.Time, error) { return time.Time{}, errInjected }
-	a.mu.Unlock()
-	l := leader(t, nodes)
-	rounds := func() (n uint64) {
-		for _, x := range nodes {
-			n += x.s.exec.rounds.Load()
+	bubble(t, func(t *testing.T) {
+		var a asked
+		_, nodes := three(t, a.tune)
+		leader(t, nodes)
+		a.mu.Lock()
+		a.clock = func(string) (time.Time, error) { return time.Time{}, errInjected }
+		a.mu.Unlock()
+		l := leader(t, nodes)
+		rounds := func() (n uint64) {
+			for _, x := range nodes {
+				n += x.s.exec.rounds.Load()
+			}
+			return n
 		}
-		return n
-	}
-	// whoever becomes Raft's leader now, its executor does not begin
-	if err := l.s.Transfer(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
-	before := rounds()
-	waitFor(t, "another one is Raft's leader", func() bool { id, _ := l.s.Leader(); return id != "" && id != l.server })
-	short, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	for _, n := range nodes {
-		if r := n.s.Do(short, toy(verbAdd, "a")); r.Err == nil {
-			t.Fatalf("%s executed without the clocks of a majority", n.server)
+		// whoever becomes Raft's leader now, its executor does not begin
+		if err := l.s.Transfer(ctx(t)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if rounds() != before {
-		t.Fatal("a batch was executed")
-	}
-	a.mu.Lock()
-	a.clock = nil
-	a.mu.Unlock()
-	waitFor(t, "it leads when the clocks answer", func() bool { return leader(t, nodes).s.Do(ctx(t), toy(verbAdd, "a")).Err == nil })
+		before := rounds()
+		waitFor(t, "another one is Raft's leader", func() bool { id, _ := l.s.Leader(); return id != "" && id != l.server })
+		short, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		for _, n := range nodes {
+			if r := n.s.Do(short, toy(verbAdd, "a")); r.Err == nil {
+				t.Fatalf("%s executed without the clocks of a majority", n.server)
+			}
+		}
+		if rounds() != before {
+			t.Fatal("a batch was executed")
+		}
+		a.mu.Lock()
+		a.clock = nil
+		a.mu.Unlock()
+		waitFor(t, "it leads when the clocks answer", func() bool { return leader(t, nodes).s.Do(ctx(t), toy(verbAdd, "a")).Err == nil })
+	})
 }
 
 // A machine more than a minute off the median of three gives up leading.
 func TestWrongClockDoesNotLead(t *testing.T) {
 	t.Parallel()
-	var off atomic.Bool
-	_, nodes := three(t, func(c *Config) {
-		if c.Server == "n2/s1" {
-			c.Wall = func() time.Time {
-				if off.Load() {
-					return time.Now().Add(time.Hour)
+	bubble(t, func(t *testing.T) {
+		var off atomic.Bool
+		_, nodes := three(t, func(c *Config) {
+			if c.Server == "n2/s1" {
+				c.Wall = func() time.Time {
+					if off.Load() {
+						return time.Now().Add(time.Hour)
+					}
+					return time.Now()
 				}
-				return time.Now()
 			}
+		})
+		bad := nodes[1]
+		waitFor(t, "a sound clock leads", func() bool {
+			if l := leader(t, nodes); l == bad {
+				_ = l.s.Transfer(ctx(t))
+				return false
+			}
+			return true
+		})
+		off.Store(true)
+		for range 4 {
+			l := leader(t, nodes)
+			if l == bad {
+				t.Fatalf("a clock one hour ahead leads (off by %v)", l.s.ClockOff())
+			}
+			must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
+			if ahead := l.s.BoardTime() - time.Now().UnixMilli(); ahead > 60_000 {
+				t.Fatalf("board time is %d ms ahead", ahead)
+			}
+			_ = l.s.Transfer(ctx(t)) // to the wrong clock, sooner or later
 		}
 	})
-	bad := nodes[1]
-	waitFor(t, "a sound clock leads", func() bool {
-		if l := leader(t, nodes); l == bad {
-			_ = l.s.Transfer(ctx(t))
-			return false
-		}
-		return true
-	})
-	off.Store(true)
-	for range 4 {
-		l := leader(t, nodes)
-		if l == bad {
-			t.Fatalf("a clock one hour ahead leads (off by %v)", l.s.ClockOff())
-		}
-		must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
-		if ahead := l.s.BoardTime() - time.Now().UnixMilli(); ahead > 60_000 {
-			t.Fatalf("board time is %d ms ahead", ahead)
-		}
-		_ = l.s.Transfer(ctx(t)) // to the wrong clock, sooner or later
-	}
 }

@@ -18,8 +18,9 @@ import (
 type gateLog struct {
 	*raft.InmemStore
 	held   atomic.Pointer[chan struct{}] // not nil: writes of entries wait for it
-	breaks atomic.Pointer[error]
-	look   func() // called at each write of entries
+	breaks atomic.Pointer[error]         // what writes of entries say
+	term   atomic.Pointer[error]         // what writes of the term say
+	look   func()                        // called at each write of entries
 	failed chan struct{}
 }
 
@@ -48,7 +49,7 @@ func (g *gateLog) StoreLogs(l []*raft.Log) error {
 }
 func (g *gateLog) StoreLog(l *raft.Log) error { return g.StoreLogs([]*raft.Log{l}) }
 func (g *gateLog) SetUint64(k []byte, v uint64) error {
-	if e := g.breaks.Load(); e != nil {
+	if e := g.term.Load(); e != nil {
 		return *e
 	}
 	return g.InmemStore.SetUint64(k, v)
@@ -263,27 +264,29 @@ func TestGivingUp(t *testing.T) {
 // Invariant 5: a node that stops with an entry on its way answers unknown. Raft leaves such futures unanswered.
 func TestStopWithAnEntryOnItsWayIsUnknown(t *testing.T) {
 	t.Parallel()
-	_, nodes := three(t, nil)
-	l := leader(t, nodes)
-	for _, n := range nodes { // nothing commits any more
-		if n != l {
-			n.close()
+	bubble(t, func(t *testing.T) {
+		_, nodes := three(t, nil)
+		l := leader(t, nodes)
+		for _, n := range nodes { // nothing commits any more
+			if n != l {
+				n.close()
+			}
 		}
-	}
-	s := l.s
-	got := make(chan board.Result, 1)
-	rounds := s.exec.rounds.Load()
-	go func() { got <- s.Do(context.Background(), toy(verbAdd, "a")) }()
-	waitFor(t, "the entry is on its way, or the leader has stepped down", func() bool { return s.exec.rounds.Load() > rounds || !leads(s) })
-	l.close()
-	if r := <-got; !isCode(r, board.UnknownOutcome, "") && !isCode(r, board.Unavailable, CheckNotLeader) {
-		t.Fatalf("answered %+v", r)
-	} else {
-		t.Logf("answered %s", r.Err.Message)
-	}
-	if r := s.Do(context.Background(), toy(verbAdd, "a")); !isCode(r, board.Unavailable, CheckNotLeader) {
-		t.Fatalf("after Close: %+v", r)
-	}
+		s := l.s
+		got := make(chan board.Result, 1)
+		rounds := s.exec.rounds.Load()
+		go func() { got <- s.Do(context.Background(), toy(verbAdd, "a")) }()
+		waitFor(t, "the entry is on its way, or the leader has stepped down", func() bool { return s.exec.rounds.Load() > rounds || !leads(s) })
+		l.close()
+		if r := <-got; !isCode(r, board.UnknownOutcome, "") && !isCode(r, board.Unavailable, CheckNotLeader) {
+			t.Fatalf("answered %+v", r)
+		} else {
+			t.Logf("answered %s", r.Err.Message)
+		}
+		if r := s.Do(context.Background(), toy(verbAdd, "a")); !isCode(r, board.Unavailable, CheckNotLeader) {
+			t.Fatalf("after Close: %+v", r)
+		}
+	})
 }
 
 // §2: *not leader* only for what certainly was not executed; the rest is
@@ -320,35 +323,46 @@ func TestDroppedBatch(t *testing.T) {
 // A refusal by the FSM or a change of term: executed anew in the next term of this node.
 func TestDroppedRequestsAreExecutedInTheNextTerm(t *testing.T) {
 	t.Parallel()
-	_, nodes := three(t, nil)
-	l := leader(t, nodes)
-	must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
-	// an entry of a stale term slips in between two batches: it is refused by all, and its requests are not lost
-	f := l.s.raft.Load().Apply(encodeEntry(&entry{Term: 1, Seq: 2, Txns: []board.Txn{txn(put("a", "77"))}}), 0)
-	if err := f.Error(); err != nil || f.Response() != errRefused {
-		t.Fatalf("stale entry: %v, %v", err, f.Response())
-	}
-	// and one of the right term that takes the next Seq: the executor's own next entry must be decided on the new state
-	term, _ := l.s.LeaderTerm()
-	f = l.s.raft.Load().Apply(encodeEntry(&entry{Term: term, Seq: 2, Txns: []board.Txn{txn(put("a", "10"))}}), 0)
-	if err := f.Error(); err != nil || f.Response() != nil {
-		t.Fatalf("entry: %v, %v", err, f.Response())
-	}
-	r := must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
-	if string(r.Data) != "11" {
-		t.Fatalf("a = %s, want 11", r.Data)
-	}
-	same(t, nodes)
-	for _, n := range nodes {
-		if n.s.Stats().RefusedTerm != 1 {
-			t.Errorf("%s refused %d entries by term, want 1", n.server, n.s.Stats().RefusedTerm)
+	bubble(t, func(t *testing.T) {
+		_, nodes := three(t, nil)
+		l := leader(t, nodes)
+		must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
+		// an entry of a stale term slips in between two batches: it is refused by all, and its requests are not lost
+		f := l.s.raft.Load().Apply(encodeEntry(&entry{Term: 1, Seq: 2, Txns: []board.Txn{txn(put("a", "77"))}}), 0)
+		if err := f.Error(); err != nil || f.Response() != errRefused {
+			t.Fatalf("stale entry: %v, %v", err, f.Response())
 		}
-	}
+		// and one of the right term that takes the next Seq: the executor's own next entry must be decided on the new state
+		term, _ := l.s.LeaderTerm()
+		f = l.s.raft.Load().Apply(encodeEntry(&entry{Term: term, Seq: 2, Txns: []board.Txn{txn(put("a", "10"))}}), 0)
+		if err := f.Error(); err != nil || f.Response() != nil {
+			t.Fatalf("entry: %v, %v", err, f.Response())
+		}
+		r := must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
+		if string(r.Data) != "11" {
+			t.Fatalf("a = %s, want 11", r.Data)
+		}
+		same(t, nodes)
+		for _, n := range nodes {
+			if n.s.Stats().RefusedTerm != 1 {
+				t.Errorf("%s refused %d entries by term, want 1", n.server, n.s.Stats().RefusedTerm)
+			}
+		}
+	})
 }
 
 // Transfer: the executor stops taking, finishes and transfers; nothing is lost, and on failure it goes on.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
+	bubble(t, transfers)
+	_, alone := single(t, nil)
+	if err := alone.Transfer(ctx(t)); err == nil {
+		t.Fatal("a fleet of one transferred")
+	}
+	must(t, alone.Do(ctx(t), toy(verbAdd, "a"))) // it began a new term
+}
+
+func transfers(t *testing.T) {
 	_, nodes := three(t, nil)
 	l := leader(t, nodes)
 	var wg sync.WaitGroup
@@ -362,6 +376,7 @@ func TestTransfer(t *testing.T) {
 					return
 				default:
 				}
+				pass(time.Millisecond)
 				for _, n := range nodes {
 					r := n.s.Do(ctx(t), withID(toy(verbAdd, "a"), fmt.Sprintf("%d-%d", i, k)))
 					if r.Err == nil {
@@ -396,11 +411,6 @@ func TestTransfer(t *testing.T) {
 	if got < done.Load() || got > done.Load()+unsure.Load() {
 		t.Fatalf("a = %d after %d acknowledged and %d unknown", got, done.Load(), unsure.Load())
 	}
-	_, alone := single(t, nil)
-	if err := alone.Transfer(ctx(t)); err == nil {
-		t.Fatal("a fleet of one transferred")
-	}
-	must(t, alone.Do(ctx(t), toy(verbAdd, "a"))) // it began a new term
 }
 
 // The leader's OnCommit is told what was committed, in order, and nothing twice.

@@ -47,83 +47,84 @@ func TestFailedLogWriteLatches(t *testing.T) {
 func TestFailedTermWriteLatches(t *testing.T) {
 	t.Parallel()
 	g := newGateLog()
-	n := newRig(t).node("n1", func(c *Config) { c.openLog = func() (logStore, error) { return g, nil } })
-	s := n.open()
-	g.breaks.Store(&errInjected)
-	_ = s.Bootstrap()
-	g2 := newGateLog() // bootstrapped before its disk breaks
-	m := newRig(t).node("n1", func(c *Config) { c.openLog = func() (logStore, error) { return g2, nil } })
-	s2 := m.open()
-	if err := s2.Bootstrap(); err != nil {
+	s := newRig(t).node("n1", func(c *Config) { c.openLog = func() (logStore, error) { return g, nil } }).open()
+	if err := s.Bootstrap(); err != nil {
 		t.Fatal(err)
 	}
-	g2.breaks.Store(&errInjected)
-	failsWith(t, s2, errInjected)
+	g.term.Store(&errInjected) // at its first election
+	failsWith(t, s, errInjected)
 }
 
 // A failed write of the state latches too, on a follower as on the leader; the others go on.
 func TestFailedStateWriteLatches(t *testing.T) {
 	t.Parallel()
 	for _, who := range []string{"n1/s1", "n2/s1"} {
-		var broken atomic.Bool
-		r, nodes := three(t, nil)
-		victim := r.nodes[who]
-		victim.s.state.fault = func(op string) error {
-			if broken.Load() && op == "state-commit" {
-				return errInjected
-			}
-			return nil
-		}
-		broken.Store(true)
-		res := nodes[0].s.Do(ctx(t), withID(toy(verbAdd, "a"), "x"))
-		if victim == nodes[0] && !isCode(res, board.UnknownOutcome, "") {
-			t.Fatalf("leader with a broken state answered %+v", res)
-		}
-		failsWith(t, victim.s, errInjected)
-		var rest []*rigNode
-		for _, n := range nodes {
-			if n != victim {
-				rest = append(rest, n)
-			}
-		}
-		l := leader(t, rest)
-		waitFor(t, "the others go on", func() bool {
-			return l.s.Do(ctx(t), withID(toy(verbAdd, "a"), "x")).Err == nil
-		})
-		same(t, rest)
-		if got := counter(t, rest[0].s, "a"); got != 1 {
-			t.Fatalf("a = %d after one request and its retry", got)
-		}
-		victim.close() // and after a restart on a sound disk it is whole
-		victim.open()
-		same(t, nodes)
+		t.Run(nodeOf(who), func(t *testing.T) { bubble(t, func(t *testing.T) { failedStateWrite(t, who) }) })
 	}
+}
+
+func failedStateWrite(t *testing.T, who string) {
+	var broken atomic.Bool
+	r, nodes := three(t, nil)
+	victim := r.nodes[who]
+	victim.s.state.fault = func(op string) error {
+		if broken.Load() && op == "state-commit" {
+			return errInjected
+		}
+		return nil
+	}
+	broken.Store(true)
+	res := nodes[0].s.Do(ctx(t), withID(toy(verbAdd, "a"), "x"))
+	if victim == nodes[0] && !isCode(res, board.UnknownOutcome, "") {
+		t.Fatalf("leader with a broken state answered %+v", res)
+	}
+	failsWith(t, victim.s, errInjected)
+	var rest []*rigNode
+	for _, n := range nodes {
+		if n != victim {
+			rest = append(rest, n)
+		}
+	}
+	victim.unplug() // as its own transport, closed, would be
+	l := leader(t, rest)
+	waitFor(t, "the others go on", func() bool {
+		return l.s.Do(ctx(t), withID(toy(verbAdd, "a"), "x")).Err == nil
+	})
+	same(t, rest)
+	if got := counter(t, rest[0].s, "a"); got != 1 {
+		t.Fatalf("a = %d after one request and its retry", got)
+	}
+	victim.close() // and after a restart on a sound disk it is whole
+	victim.open()
+	same(t, nodes)
 }
 
 // A write that hangs: the node gives up before the process is ended, and Close does not hang with it.
 func TestHungStateWrite(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	defer close(release)
-	var hang atomic.Bool
-	r, nodes := three(t, func(c *Config) { c.SlowDisk = 300 * time.Millisecond })
-	victim := nodes[0]
-	victim.s.state.fault = func(op string) error {
-		if op == "state-commit" && hang.Load() {
-			<-release
+	bubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		var hang atomic.Bool
+		r, nodes := three(t, func(c *Config) { c.SlowDisk = 300 * time.Millisecond })
+		victim := nodes[0]
+		victim.s.state.fault = func(op string) error {
+			if op == "state-commit" && hang.Load() {
+				<-release
+			}
+			return nil
 		}
-		return nil
-	}
-	hang.Store(true)
-	if res := victim.s.Do(ctx(t), withID(toy(verbAdd, "a"), "x")); !isCode(res, board.UnknownOutcome, "") {
-		t.Fatalf("answered %+v", res)
-	}
-	failsWith(t, victim.s, ErrHung)
-	l := leader(t, nodes[1:])
-	waitFor(t, "the others go on", func() bool { return l.s.Do(ctx(t), withID(toy(verbAdd, "a"), "x")).Err == nil })
-	r.mu.Lock()
-	victim.s = nil // its files stay open until the process ends
-	r.mu.Unlock()
+		hang.Store(true)
+		if res := victim.s.Do(ctx(t), withID(toy(verbAdd, "a"), "x")); !isCode(res, board.UnknownOutcome, "") {
+			t.Fatalf("answered %+v", res)
+		}
+		failsWith(t, victim.s, ErrHung)
+		l := leader(t, nodes[1:])
+		waitFor(t, "the others go on", func() bool { return l.s.Do(ctx(t), withID(toy(verbAdd, "a"), "x")).Err == nil })
+		r.mu.Lock()
+		victim.s = nil // its files stay open until the process ends
+		r.mu.Unlock()
+	})
 }
 
 // Damage found while running is not served: the store fails, and the next start rebuilds.
@@ -166,23 +167,25 @@ func TestPanicInAViewIsTheReaders(t *testing.T) {
 // Invariant 11: one frozen follower slows nobody, and catches up.
 func TestFrozenFollowerSlowsNobody(t *testing.T) {
 	t.Parallel()
-	_, nodes := three(t, nil)
-	l := leader(t, nodes)
-	victim := nodes[2]
-	release, frozen := make(chan struct{}), make(chan struct{}, 100)
-	victim.s.state.fault = func(op string) error {
-		if op == "state-commit" {
-			frozen <- struct{}{}
-			<-release
+	bubble(t, func(t *testing.T) {
+		_, nodes := three(t, nil)
+		l := leader(t, nodes)
+		victim := nodes[2]
+		release, frozen := make(chan struct{}), make(chan struct{}, 100)
+		victim.s.state.fault = func(op string) error {
+			if op == "state-commit" {
+				frozen <- struct{}{}
+				<-release
+			}
+			return nil
 		}
-		return nil
-	}
-	begin := time.Now()
-	for range 50 {
-		must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
-	}
-	t.Logf("50 writes beside a frozen follower: %v", time.Since(begin))
-	<-frozen
-	close(release)
-	same(t, nodes)
+		begin := time.Now()
+		for range 50 {
+			must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))
+		}
+		t.Logf("50 writes beside a frozen follower: %v", time.Since(begin))
+		<-frozen
+		close(release)
+		same(t, nodes)
+	})
 }

@@ -8,5 +8,5 @@ var (
 	flips = flag.Int("raftstore.flips", 15, "bits to flip in a state file")
 	kills = flag.Int("raftstore.kills", 3, "kill -9 of a child process")
 	cuts  = flag.Int("raftstore.cuts", 2, "power cuts of a whole store")
-	runs  = flag.Int("raftstore.runs", 3, "fault histories in fake time")
+	runs  = flag.Int("raftstore.runs", 8, "fault histories in fake time")
 )

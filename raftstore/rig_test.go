@@ -113,6 +113,7 @@ func withID(r *board.Request, id string) *board.Request {
 type rig struct {
 	t     testing.TB
 	dir   string
+	links *links // nil: real sockets
 	mu    sync.Mutex
 	nodes map[string]*rigNode // by server id
 }
@@ -184,6 +185,9 @@ func (n *rigNode) config() Config {
 		}
 		return time.Time{}, errors.New("down")
 	}
+	if n.rig.links != nil {
+		c.Timers, c.transport = LAN(), n.rig.links.plug(nodeOf(n.server))
+	}
 	if n.tune != nil {
 		n.tune(&c)
 	}
@@ -221,6 +225,12 @@ func (n *rigNode) open() *Store {
 	return s
 }
 
+func (n *rigNode) unplug() {
+	if n.rig.links != nil {
+		n.rig.links.unplug(nodeOf(n.server))
+	}
+}
+
 func (n *rigNode) take() *Store {
 	n.rig.mu.Lock()
 	defer n.rig.mu.Unlock()
@@ -231,6 +241,7 @@ func (n *rigNode) take() *Store {
 
 func (n *rigNode) close() {
 	if s := n.take(); s != nil {
+		n.unplug()
 		if err := s.Close(); err != nil && s.Err() == nil {
 			n.rig.t.Errorf("close %s: %v", n.server, err)
 		}
@@ -240,6 +251,7 @@ func (n *rigNode) close() {
 // kill leaves what kill -9 leaves.
 func (n *rigNode) kill() {
 	if s := n.take(); s != nil {
+		n.unplug()
 		s.abandon()
 	}
 }
@@ -256,10 +268,18 @@ func single(t testing.TB, tune func(*Config)) (*rigNode, *Store) {
 	return n, s
 }
 
-// three is a fleet of three voters; the first one returned leads.
+// three is a fleet of three voters in a bubble: real time and a loaded machine
+// make leaders change when they like.
 func three(t testing.TB, tune func(*Config)) (*rig, []*rigNode) {
 	t.Helper()
 	r := newRig(t)
+	r.links = newLinks(1)
+	return r, r.three(tune)
+}
+
+func (r *rig) three(tune func(*Config)) []*rigNode {
+	t := r.t
+	t.Helper()
 	nodes := []*rigNode{r.node("n1", tune), r.node("n2", tune), r.node("n3", tune)}
 	s := nodes[0].open()
 	if err := s.Bootstrap(); err != nil {
@@ -275,7 +295,7 @@ func three(t testing.TB, tune func(*Config)) (*rig, []*rigNode) {
 	for _, n := range nodes {
 		waitFor(t, "all know three voters", func() bool { return len(n.s.Servers()) == 3 })
 	}
-	return r, nodes
+	return nodes
 }
 
 func ctx(t testing.TB) context.Context {
