@@ -147,19 +147,19 @@ func (f *fleet) states(m *machine, want string, names ...string) (bool, string) 
 // what; taking the run away is refused, unless somebody answers for it.
 func TestWithoutLease(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, 4)
+	f := newFleet(t, 3, 4, steady...)
 	f.workflow("null")
 	lead := f.leader()
 	victim := f.other(lead)
 	s := f.stage("no-lease")
-	all, deaths := f.sessionsOn(t, s, victim, lead, 6)
+	all, losses := f.sessionsOn(t, s, victim, lead, 6)
 	victim.kill()
 	f.eventually(30*time.Second, "offline", func() (bool, string) { return f.states(lead, "offline", victim.name) })
 	var card string
-	for id := range deaths {
+	for id := range losses {
 		card = id
 	}
-	first := s.of(card)[0]
+	first := losses[card]
 
 	why, _, code := lead.run("why", card)
 	if code != 0 || !strings.Contains(why, victim.name) || !strings.Contains(why, "offline") || !strings.Contains(why, first.run) {
@@ -172,26 +172,24 @@ func TestWithoutLease(t *testing.T) {
 	if _, words, code := lead.run("reclaim", card, "--force"); code != 2 {
 		t.Errorf("reclaim --force without why: exit %d, %q; want a usage error", code, words)
 	}
-	if !alive(first.pid) || len(s.of(card)) != 1 {
+	if !alive(first.began.pid) || len(s.of(card)) != 1 {
 		t.Fatalf("the refused reclaim did something: %v", s.of(card))
 	}
 
 	// The machine is found dead: with it the session. A person says so.
-	f.killRun(t, victim, first)
-	deaths[card].wait(t, 10*time.Second)
+	f.killRun(t, victim, first.began)
+	first.wait(t, 10*time.Second)
 	if out, words, code := lead.run("reclaim", card, "--force", "--why", "pulled its plug"); code != 0 {
 		t.Fatalf("reclaim --force --why: exit %d, %q %q", code, out, words)
 	}
-	f.movesOver(t, s, lead, map[string]*death{card: deaths[card]})
-	for id := range deaths {
+	f.movesOver(t, s, lead, map[string]lost{card: first})
+	for id := range losses {
 		if id != card && len(s.of(id)) != 1 {
 			t.Errorf("card %s began again, nobody has spoken for it", id)
 		}
 	}
-	s.open("gate")
 	victim.start() // the others end there, and are reported
-	f.await(lead, "done", all...)
-	s.neverTwo()
+	f.onceDone(t, s, lead, all)
 	t.Log("state", f.sameState())
 }
 
