@@ -41,9 +41,10 @@ type Reconciler struct {
 
 	box *outbox
 
-	mu    sync.Mutex
-	links map[string]held // live keepers by run
-	fail  error
+	mu     sync.Mutex
+	links  map[string]held // live keepers by run
+	pushes []pushed        // not yet looked at by the loop
+	fail   error
 
 	extend chan struct{}
 	once   sync.Once
@@ -156,25 +157,50 @@ func (r *Reconciler) Wake() {
 // LeaderChanged says that requests may find a leader now.
 func (r *Reconciler) LeaderChanged() { r.box.kick() }
 
+// pushed is an order that came ahead of the state.
+type pushed struct {
+	term  uint64
+	order board.Order
+}
+
+// maxPushes bounds the pushes that wait for the loop; beyond, the state tells.
+const maxPushes = 4096
+
 // Push takes an order that its leader sent ahead of the state; term is the one
-// it was committed in. It may come late, twice or never.
+// it was committed in. It may come late, twice or never. It never blocks: the
+// leader's executor calls it for its own node before it answers anybody, and must
+// not wait for a disk, a fork or a keeper here.
 func (r *Reconciler) Push(term uint64, o board.Order) {
-	r.post(func() {
-		if o.Node != r.cfg.Node || r.runDir(o.Run) == "" {
-			return
-		}
+	if o.Node != r.cfg.Node || r.runDir(o.Run) == "" {
+		return
+	}
+	r.mu.Lock()
+	if len(r.pushes) < maxPushes {
+		r.pushes = append(r.pushes, pushed{term, o})
+	}
+	r.mu.Unlock()
+	r.Wake()
+}
+
+// takePushes takes over what was pushed since the last round, in the order it came.
+func (r *Reconciler) takePushes() {
+	r.mu.Lock()
+	list := r.pushes
+	r.pushes = nil
+	r.mu.Unlock()
+	for i := range list {
+		o := &list[i].order
 		n := r.run(o.Run)
 		old := *n
-		n.take(&o)
-		p := lease.Push{Term: term, Key: n.id, Slot: n.slot, Epoch: n.epoch}
+		n.take(o)
+		p := lease.Push{Term: list[i].term, Key: n.id, Slot: n.slot, Epoch: n.epoch}
 		if o.Kind == board.OrderStop {
 			p.Stop = lease.Epoch{Era: o.Era, Seq: o.Seq}
 		}
 		if !r.orders.Push(p, r.cfg.Clock()) {
 			*n = old
 		}
-		r.Wake()
-	})
+	}
 }
 
 // Contact says that the node's clock has moved: the lease of every session runs

@@ -110,6 +110,7 @@ const passes = 50
 // round decides for every run until nothing is left to do at once. Each pass
 // looks anew: what is executed was not ordered to stop meanwhile.
 func (r *Reconciler) round() {
+	r.takePushes()
 	r.revisit()
 	for pass := range passes {
 		if r.Err() != nil {
