@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"muster/board"
+	"muster/raftstore/logstore"
 )
 
 // fsm is what Raft drives. It decides nothing.
@@ -87,9 +88,8 @@ func (s *Store) watchState() (stop func()) {
 	if s.cfg.SlowDisk < 0 {
 		return func() {}
 	}
-	t := time.AfterFunc(s.cfg.SlowDisk, func() {
+	return logstore.Watchdog(s.cfg.SlowDisk, func() {
 		s.closeTransport()
 		s.fail(ErrHung)
 	})
-	return func() { t.Stop() }
 }

@@ -105,7 +105,7 @@ func (l *Log) watch() (stop func()) {
 		return func() {}
 	}
 	slow := l.opts.Watch.Slow
-	t := time.AfterFunc(slow, func() {
+	return Watchdog(slow, func() {
 		if !l.hung.CompareAndSwap(false, true) {
 			return
 		}
@@ -114,7 +114,6 @@ func (l *Log) watch() (stop func()) {
 		}
 		l.latch(fmt.Errorf("%w: no answer from the disk for %v", ErrHung, slow))
 	})
-	return func() { t.Stop() }
 }
 
 // StoreLog implements raft.LogStore.
