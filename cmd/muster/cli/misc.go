@@ -67,12 +67,12 @@ func (a *app) checkCmd() *cobra.Command {
 type DemoOptions struct {
 	Keep     bool // leave the fleet running
 	Out      io.Writer
-	Terminal bool
-	Plain    bool // no colours
-	Binary   string
-	Seed     uint64
-	Cards    int
-	Dir      string
+	Terminal bool   // Out is one
+	Plain    bool   // no colours
+	Binary   string // the muster executable; "" is this one
+	Seed     uint64 // 0 takes one
+	Cards    int    // about how many; 0 is the demo's own number
+	Dir      string // "" makes a temporary folder
 }
 
 func (a *app) demoCmd() *cobra.Command {
@@ -84,7 +84,11 @@ func (a *app) demoCmd() *cobra.Command {
 		o.Out, o.Terminal, o.Plain = a.io.Out, a.io.Terminal, a.noColor
 		return a.deps.Demo(c.Context(), o)
 	})
-	c.Flags().BoolVar(&o.Keep, "keep", false, "leave the three nodes running, to look around")
+	f := c.Flags()
+	f.BoolVar(&o.Keep, "keep", false, "leave the three nodes running, to look around")
+	f.Uint64Var(&o.Seed, "seed", 0, "show the same again (default: another each time)")
+	f.IntVar(&o.Cards, "cards", 0, "about so many cards")
+	f.StringVar(&o.Dir, "dir", "", "in this folder (default: a temporary one)")
 	return c
 }
 

@@ -40,7 +40,7 @@ func (a *app) nodeShow() *cobra.Command {
 	})
 }
 
-// nodeVote promotes or demotes: a person's word about who votes (M-06).
+// nodeVote promotes or demotes: a person's word about who votes.
 func (a *app) nodeVote(vote bool) *cobra.Command {
 	use, short, said := "demote N", "let a machine keep its copy but not vote", "%s shall not vote; the leader takes its vote when the others still have a majority\n"
 	if vote {
