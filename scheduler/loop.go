@@ -129,14 +129,35 @@ func (l *Loop) scan() {
 	l.room = true
 	l.queue.clear()
 	_ = l.cfg.Store.View(func(v board.View) error {
+		starts := map[[2]string]bool{} // whether a status of a board starts anything
 		board.EachCard(v, nil, func(c *board.Card) bool {
-			if c.Run == "" && c.Stored != "done" && c.Stored != "archived" && c.Stored != "cancelled" {
+			if c.Run != "" || c.Stored == "done" || c.Stored == "archived" || c.Stored == "cancelled" {
+				return true
+			}
+			at := [2]string{c.Board, c.Status}
+			ok, known := starts[at]
+			if !known {
+				ok = l.startable(v, c)
+				starts[at] = ok
+			}
+			if ok || c.Waits.Check != "" { // of many cards at rest nothing is kept in memory (goal P8)
 				l.dirty[c.ID] = true
 			}
 			return true
 		})
 		return nil
 	})
+}
+
+// startable tells whether a card's status starts anything; also when it cannot
+// be told, so that the card is looked at and says why.
+func (l *Loop) startable(v board.View, c *board.Card) bool {
+	b := board.GetBoard(v, c.Board)
+	if b == nil {
+		return false
+	}
+	wf, err := l.cfg.Workflows.Of(v, b)
+	return err != nil || wf.Startable(c.Status)
 }
 
 // take turns changed keys into cards to look at, and into room that may have come free.
@@ -248,10 +269,12 @@ func (l *Loop) refresh(in Input, reasons *[]board.CardReason) (fresh []*Candidat
 	for id := range l.dirty {
 		ids = append(ids, id)
 	}
-	cards := make(map[string]*board.Card, len(ids))
+	cards := map[string]*board.Card{}            // read once, unless there are many
 	for _, id := range ids[:len(ids):len(ids)] { // a card that was finished: those that wait for it in the queue
 		c := board.GetCard(in.View, id)
-		cards[id] = c
+		if len(cards) < 1000 {
+			cards[id] = c
+		}
 		if c != nil && board.Finished(c.Stored) {
 			for _, child := range board.Children(in.View, id) {
 				if l.queue.has(child) && !l.dirty[child] {
