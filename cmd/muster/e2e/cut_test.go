@@ -84,6 +84,7 @@ func (w *network) heal(from, to int) { w.in(from, "route del blackhole "+w.addr(
 // cannot answer, and one that speaks and hears nothing. Its sessions are dead
 // before they begin elsewhere, and when the cut is healed nothing of it counts.
 func TestOneWayCut(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		apply func(victim, other int, do func(from, to int))

@@ -22,6 +22,8 @@ func TestSpine(t *testing.T) {
 	n, cards, slots, longest := 3, 40, 12, 2.0
 	if *rounds > 0 {
 		n, cards, slots, longest = *rounds, 200, 20, 5.0
+	} else {
+		t.Parallel()
 	}
 	f := newFleet(t, 3, slots)
 	f.apply("600")
