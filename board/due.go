@@ -3,7 +3,9 @@ package board
 import "fmt"
 
 // due handles due times that have come. Each is taken out of the state whatever
-// becomes of it, and one poisoned card holds up no other (invariant 22).
+// becomes of it, and one poisoned card holds up no other (invariant 22). What
+// does not fit into one transaction beside the others stays due, and comes with
+// the next request; what does not fit alone is taken out and does nothing.
 func due(t *tx) (any, *Error) {
 	a, err := args[DueArgs](t)
 	if err != nil {
@@ -14,13 +16,27 @@ func due(t *tx) (any, *Error) {
 		if d == nil || d.At > t.env.Now {
 			continue
 		}
-		t.del(TDue, key)
 		f := t.fork()
-		if f.dueOne(d) == nil {
-			t.join(f)
+		f.del(TDue, key)
+		if g := f.fork(); g.dueOne(d) == nil {
+			f.join(g)
 		}
+		if !t.fitsWith(f) {
+			if len(t.out) > 0 {
+				break
+			}
+			f = t.fork()
+			f.del(TDue, key)
+		}
+		t.join(f)
 	}
 	return nil, nil
+}
+
+// fitsWith tells whether a fork may be joined within the bounds of one transaction.
+func (t *tx) fitsWith(f *tx) bool {
+	x, y := t.txn(), f.txn()
+	return len(x.Ops)+len(y.Ops) <= MaxTxnRecords && x.Size()+y.Size() <= MaxTxnBytes
 }
 
 func (t *tx) dueOne(d *Due) *Error {

@@ -565,3 +565,33 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		t.Fatalf("unknown field lost: %q (%v)", marshal(got), err)
 	}
 }
+
+// What has come due at once is more than one transaction may hold: what fits is
+// done, the rest stays due, and each request makes progress (invariant 22). A
+// refusal of the whole would be asked again for ever.
+func TestDueTakesWhatFits(t *testing.T) {
+	f := newFleet(t)
+	const n = 250
+	for range n { // runs past their runtime, each on a card of its own
+		run := f.launched(f.card("x"))
+		r := GetRun(f.v, run)
+		f.v.Apply(&Txn{Ops: []Op{{Table: THeld, Key: run, Delete: true},
+			{Table: TDue, Key: DueKey(r.Expires, DueRun, run), Val: marshal(&Due{At: r.Expires, Kind: DueRun, Key: run})},
+			{Table: TRun, Key: RunKey(run), Val: marshal(func() *Run { r.Runtime = 1; return r }())}}})
+	}
+	f.now += 24 * 60 * 60 * 1000
+	for rounds := 0; NextDue(f.v) != 0 && NextDue(f.v) <= f.now; rounds++ {
+		if rounds == n {
+			t.Fatal("due times are left, and no request takes them")
+		}
+		var keys []string
+		EachDue(f.v, f.now, func(k string, _ *Due) bool { keys = append(keys, k); return true })
+		before := len(keys)
+		f.must(Request{Actor: Platform(), Verb: VDue}, DueArgs{Keys: keys})
+		left := 0
+		EachDue(f.v, f.now, func(string, *Due) bool { left++; return true })
+		if left >= before {
+			t.Fatalf("%d due times before, %d after", before, left)
+		}
+	}
+}
