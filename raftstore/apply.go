@@ -34,6 +34,13 @@ type tally struct{ entries, txns, ops, skipped, refusedSeq, refusedTerm uint64 }
 // the store must stop. dirty, if not nil, is told of every key changed.
 func (s *state) apply(logs []*raft.Log, dirty func(board.Table, string), count *tallies) ([]any, error) {
 	out := make([]any, len(logs))
+	if n := len(logs); n > 0 && logs[n-1].Index <= s.m.Applied { // a restart replays up to all since the last snapshot
+		for i := range out {
+			out[i] = errSkipped
+		}
+		count.skipped.Add(uint64(n))
+		return out, nil
+	}
 	g, err := s.acquire()
 	if err != nil {
 		return nil, err

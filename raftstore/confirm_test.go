@@ -171,6 +171,9 @@ func TestBoardTime(t *testing.T) {
 	stamp := func() int64 {
 		t.Helper()
 		must(t, s.Do(ctx(t), toy(verbAdd, "a")))
+		if now, stored := s.BoardTime(), s.state.now().Time; now != stored {
+			t.Fatalf("the clock says %d, stamped was %d", now, stored)
+		}
 		return s.state.now().Time
 	}
 	if got := stamp(); got != 1_000_000 {

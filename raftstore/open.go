@@ -30,9 +30,13 @@ func Open(cfg Config) (*Store, error) {
 	if err := s.open(); err != nil {
 		s.stop(err)
 		s.closeTransport()
+		if r := s.raft.Load(); r != nil {
+			s.waitAll(func() { _ = r.Shutdown().Error() })
+		}
 		return nil, errors.Join(err, s.closeFiles(false))
 	}
 	s.tasks.Go(s.exec.run)
+	s.tasks.Go(s.watchLeader)
 	s.tasks.Go(s.trigger)
 	s.tasks.Go(s.watchLog)
 	return s, nil
@@ -81,6 +85,29 @@ func (s *Store) Bootstrap() error {
 		return fmt.Errorf("make a new fleet: %w", err)
 	}
 	return nil
+}
+
+// watchLeader tells of a leader that this node has lost or found elsewhere; what
+// becomes of its own leadership the executor tells. The observer never holds up
+// Raft: it has one slot, and what does not fit is in it already.
+func (s *Store) watchLeader() {
+	seen := make(chan raft.Observation, 1)
+	o := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
+		_, is := o.Data.(raft.LeaderObservation)
+		return is
+	})
+	r := s.raft.Load()
+	r.RegisterObserver(o)
+	defer r.DeregisterObserver(o)
+	signal(s.exec.changed) // a leader found before the observer was there
+	for {
+		select {
+		case <-seen:
+			signal(s.exec.changed)
+		case <-s.ctx.Done():
+			return
+		}
+	}
 }
 
 // watchLog fails the store when the log latches by itself.

@@ -149,7 +149,7 @@ func (s *Store) LeaderTerm() (term uint64, ok bool) {
 	return t, t != 0 && s.exec.leads(s.raft.Load(), t)
 }
 
-// LeaderChanged has one slot and is filled when LeaderTerm changes. There is one such channel: one reader.
+// LeaderChanged has one slot and is filled when LeaderTerm or Leader may have changed. There is one such channel: one reader.
 func (s *Store) LeaderChanged() <-chan struct{} { return s.exec.changed }
 
 // BoardTime is, on the leader, the board time now (ms); elsewhere the time of the newest transaction.

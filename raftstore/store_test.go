@@ -69,3 +69,31 @@ func TestThreeNodesHoldTheSame(t *testing.T) {
 		t.Fatal("a follower does not know the leader")
 	}
 }
+
+// A follower is told when the leader changes, not only when it leads itself:
+// contacts, forwarded requests and outboxes wait for that signal.
+func TestFollowerHearsOfALeaderElsewhere(t *testing.T) {
+	t.Parallel()
+	nodes := newRig(t).three(nil)
+	l := leader(t, nodes)
+	var f *rigNode
+	for _, n := range nodes {
+		if n != l {
+			f = n
+		}
+	}
+	waitFor(t, "the follower knows the leader", func() bool { s, _ := f.s.Leader(); return s == l.server })
+	for drained := false; !drained; {
+		select {
+		case <-f.s.LeaderChanged():
+		case <-time.After(time.Second):
+			drained = true
+		}
+	}
+	_ = l.s.Close()
+	select {
+	case <-f.s.LeaderChanged():
+	case <-ctx(t).Done():
+		t.Fatal("the leader is gone, and the follower was not told")
+	}
+}
