@@ -67,6 +67,7 @@ type Loop struct {
 	offers  map[string]int64 // run on an offline machine -> board time of the next offer
 	backoff map[string]int64 // card -> wait after a start that failed for no reason of its own
 	room    bool             // something that others wait for may have come free
+	hold    int64            // board time before which due times and leases are not asked again: the executor did not take them
 
 	mu       sync.Mutex
 	rounds   []*Round
@@ -454,11 +455,13 @@ func (l *Loop) sleep() time.Duration {
 	}
 	var nodes []string
 	_ = l.cfg.Store.View(func(v board.View) error {
-		earlier(board.NextDue(v))
+		if at := board.NextDue(v); at > 0 {
+			earlier(max(at, l.hold))
+		}
 		board.EachNode(v, func(n *board.Node) bool { nodes = append(nodes, n.ID); return true })
 		board.EachHeld(v, "", func(h *board.Held) bool {
 			if d, ok := l.cfg.Contacts.GoneIn(h.Node, time.Duration(h.Lease)*time.Millisecond); ok && h.Lease > 0 {
-				earlier(now + max(d.Milliseconds(), 0) + 1)
+				earlier(max(now+max(d.Milliseconds(), 0)+1, l.hold))
 			}
 			return true
 		})

@@ -312,3 +312,29 @@ func TestPoisonedBoard(t *testing.T) {
 		}
 	})
 }
+
+// Due times that the executor does not take stay due: they are asked again, but
+// not without a pause.
+func TestLoopPausesWhenDueTimesAreNotTaken(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		synctest.Wait()
+		r.refuse = board.VDue
+		r.add("sh", func(a *board.CardAdd) { at := r.now() + 1000; a.StartAfter = &at })
+		before := count(r.asked, board.VDue)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := count(r.asked, board.VDue) - before; n < 2 || n > 60 {
+			r.t.Fatalf("asked %d times in half a minute", n)
+		}
+	})
+}
+
+// Any number may be asked for.
+func TestRoundsOfAnyNumber(t *testing.T) {
+	l := New(Config{})
+	for _, n := range []int{-1, 0, 1 << 40} {
+		if got := l.Rounds(n); len(got) != 0 {
+			t.Errorf("%d rounds of none", len(got))
+		}
+	}
+}

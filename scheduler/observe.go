@@ -11,6 +11,10 @@ import (
 // again when it derives no moment of its own (architecture.md §8).
 const offerEvery = 30_000
 
+// holdAfter is how long due times and leases wait after the executor did not take
+// them, in ms: they stay due, and would be asked again without a pause.
+const holdAfter = 1_000
+
 // observe turns what the leader sees into requests: nodes that came or went, due
 // times, machines that stay away, leases that have passed. Without a reading
 // there is no verdict (INV-01); what no transition takes writes nothing (WFL-09).
@@ -47,6 +51,9 @@ func (l *Loop) due(ctx context.Context, r *Round) {
 	for ctx.Err() == nil {
 		var keys []string
 		now := l.cfg.Now()
+		if now < l.hold {
+			return
+		}
 		_ = l.cfg.Store.View(func(v board.View) error {
 			board.EachDue(v, now, func(key string, d *board.Due) bool {
 				keys = append(keys, key)
@@ -60,6 +67,7 @@ func (l *Loop) due(ctx context.Context, r *Round) {
 		}
 		if res := l.ask(ctx, board.VDue, board.DueArgs{Keys: keys}); res.Err != nil {
 			l.cfg.Logger.Warn("due times not taken", "err", res.Err)
+			l.hold = now + holdAfter
 			return
 		}
 	}
@@ -145,6 +153,9 @@ func (l *Loop) nextOffer(v board.View, h *board.Held, n *board.Node, now int64) 
 // leases marks sessions gone whose lease and margin have passed (architecture.md §5).
 func (l *Loop) leases(ctx context.Context, r *Round) {
 	var over []board.Held
+	if r.Time < l.hold {
+		return
+	}
 	_ = l.cfg.Store.View(func(v board.View) error {
 		board.EachHeld(v, "", func(h *board.Held) bool {
 			d, ok := l.cfg.Contacts.GoneIn(h.Node, time.Duration(h.Lease)*time.Millisecond)
@@ -163,6 +174,9 @@ func (l *Loop) leases(ctx context.Context, r *Round) {
 		l.cfg.Contacts.Acquit(h.Node)
 		if res.Err == nil {
 			r.note(h.Run, "gone_by_lease")
+		} else {
+			l.cfg.Logger.Warn("a session is not counted gone", "run", h.Run, "err", res.Err)
+			l.hold = r.Time + holdAfter
 		}
 	}
 }

@@ -27,7 +27,8 @@ type rig struct {
 	asked  []string // verbs the loop has asked for
 	num    map[string]uint64
 
-	condemned int // nodes that get no answer now
+	condemned int    // nodes that get no answer now
+	refuse    string // verb that the executor does not take
 }
 
 const t0 = int64(1_800_000_000_000)
@@ -92,6 +93,9 @@ func (r *rig) Do(_ context.Context, req *board.Request) board.Result {
 	r.asked = append(r.asked, req.Verb)
 	if req.Verb == board.VGone && r.condemned == 0 {
 		r.t.Error("a session is counted gone by lease while its node may still be answered")
+	}
+	if req.Verb == r.refuse {
+		return board.Result{Err: board.Errorf(board.Exhausted, "not now")}
 	}
 	env := &board.Env{Now: max(r.now(), r.v.Time()), Seq: r.v.Seq() + 1, Workflows: r.ws, Nodes: r.state}
 	txn, res := board.Exec(r.v, req, env)

@@ -89,6 +89,7 @@ func (l *Loop) keep(r *Round) {
 
 // Rounds are the last n rounds of this term in which something happened, oldest first.
 func (l *Loop) Rounds(n int) []Round {
+	n = min(max(n, 0), keepRounds) // a peer may ask for any number
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make([]Round, 0, n)
