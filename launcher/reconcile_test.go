@@ -377,3 +377,26 @@ func say(f *fleet, run, event string) board.Request {
 	})
 	return r
 }
+
+// The leader's executor pushes orders before it answers: a push waits for nothing
+// that the loop does, and is not lost by that.
+func TestPushWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	n, other := newNode(t, nil), newNode(t, nil)
+	run := other.start("sh", "exit 0")
+	var o board.Order
+	must(t, other.view(func(v board.View) error {
+		board.EachOrder(v, testNode, func(x *board.Order) bool { o = *x; return x.Run != run })
+		return nil
+	}))
+	free, pushed := make(chan struct{}), make(chan struct{})
+	n.post(func() { <-free }) // the loop is at a slow disk
+	go func() { n.Push(1, o); close(pushed) }()
+	select {
+	case <-pushed:
+	case <-time.After(slow):
+		t.Error("the push waits for the loop")
+	}
+	close(free)
+	eventually(t, "the folder of the pushed run", func() bool { return exists(filepath.Join(n.cfg.Dir, "runs", run)) })
+}
