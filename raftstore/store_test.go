@@ -76,24 +76,25 @@ func TestFollowerHearsOfALeaderElsewhere(t *testing.T) {
 	t.Parallel()
 	nodes := newRig(t).three(nil)
 	l := leader(t, nodes)
-	var f *rigNode
-	for _, n := range nodes {
-		if n != l {
-			f = n
-		}
-	}
-	waitFor(t, "the follower knows the leader", func() bool { s, _ := f.s.Leader(); return s == l.server })
-	for drained := false; !drained; {
-		select {
-		case <-f.s.LeaderChanged():
-		case <-time.After(time.Second):
-			drained = true
+	for _, f := range nodes {
+		waitFor(t, "everybody knows the leader", func() bool { s, _ := f.s.Leader(); return s == l.server })
+		for drained := f == l; !drained; {
+			select {
+			case <-f.s.LeaderChanged():
+			case <-time.After(time.Second):
+				drained = true
+			}
 		}
 	}
 	_ = l.s.Close()
-	select {
-	case <-f.s.LeaderChanged():
-	case <-ctx(t).Done():
-		t.Fatal("the leader is gone, and the follower was not told")
+	for _, f := range nodes { // one of the two leads next; the other one must be told too
+		if f == l {
+			continue
+		}
+		select {
+		case <-f.s.LeaderChanged():
+		case <-ctx(t).Done():
+			t.Fatalf("the leader is gone, and %s was not told", f.server)
+		}
 	}
 }
