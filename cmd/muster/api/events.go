@@ -124,10 +124,15 @@ func (h *handler) page(r *http.Request, cursor string, f filter) (list []Event, 
 	return list, next, fresh, err
 }
 
+// pieceSeqs bounds how many transactions one reading of the state walks.
+const pieceSeqs = 4096
+
 // newest reads the last n events that are wanted, oldest first. Those of a card
-// are a chain; for all others the state is walked backwards by Seq, piece by piece.
+// are a chain; for all others the state is walked backwards by Seq, piece by
+// piece, each a reading of its own: a state that grows waits for its readers.
 func (h *handler) newest(r *http.Request, n int, f filter, who caller) (any, Fresh, error) {
 	list := []Event{}
+	high := uint64(0)
 	fresh, err := h.read(r, func(v board.View) error {
 		list = list[:0]
 		if f.card != "" {
@@ -144,15 +149,20 @@ func (h *handler) newest(r *http.Request, n int, f filter, who caller) (any, Fre
 			slices.Reverse(list)
 			return nil
 		}
-		high := v.Seq() + 1
-		for span := uint64(2 * n); high > 0 && len(list) < n; span *= 4 {
-			low := high - min(high, span)
-			list, high = append(between(v, low, high, f), list...), low
-		}
-		list = list[max(0, len(list)-n):]
+		high = v.Seq() + 1
 		return nil
 	})
-	return list, fresh, err
+	for span := uint64(2 * n); err == nil && high > 0 && len(list) < n; span = min(span*4, pieceSeqs) {
+		low := high - min(high, span)
+		err = h.look(r.Context(), func(v board.View) error {
+			list = append(between(v, low, high, f), list...)
+			return nil
+		})
+		if high = low; r.Context().Err() != nil {
+			return nil, unread, r.Context().Err()
+		}
+	}
+	return list[max(0, len(list)-n):], fresh, err
 }
 
 // between are the wanted events of the transactions from low up to before high.
