@@ -164,6 +164,21 @@ func TestWhy(t *testing.T) {
 	if a, _ := Why(r.input(), first, true); a.Check != "running" || !strings.Contains(a.Text, "atlas") {
 		t.Fatalf("why %s: %+v", first, a)
 	}
+	late := r.add("sh", func(a *board.CardAdd) { at := r.input().Now + 90_000; a.StartAfter = &at })
+	if a, _ := Why(r.input(), late, true); a.Check != "start_after" || !strings.Contains(a.Text, "1m30s") || !strings.Contains(a.Fix, "--start-after") {
+		t.Fatalf("why %s: %+v", late, a)
+	}
+	for try := range 2 { // the default workflow's failure_limit
+		if try > 0 {
+			r.startAll()
+		}
+		run := r.current()[0]
+		r.launch(run)
+		r.exit(run, 3)
+	}
+	if a, _ := Why(r.input(), first, true); a.Check != "blocked" || !strings.Contains(a.Fix, "muster log "+first) || !strings.Contains(a.Fix, "muster unblock "+first) {
+		t.Fatalf("why %s, which failed: %+v", first, a)
+	}
 	if _, err := Why(r.input(), "d-99", true); board.CodeOf(err) != board.NotFound {
 		t.Fatalf("why of no card: %v", err)
 	}

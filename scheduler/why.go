@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"muster/board"
 )
@@ -39,6 +40,9 @@ func Why(in Input, id string, live bool) (*WhyAnswer, *board.Error) {
 	case c.Stored == "blocked":
 		a.Check, a.Text, a.Since = "blocked", fmt.Sprintf("%s: %s", orElse(c.BlockKind, "blocked"), orElse(c.BlockReason, c.Attention.Text)), c.Attention.Since
 		a.Fix = "a person answers: muster unblock " + c.ID
+		if c.Attention.Check == "failures" {
+			a.Fix = "muster log " + c.ID + " shows what it printed; when that is mended: muster unblock " + c.ID
+		}
 	default:
 		a.waiting(in, c, live)
 	}
@@ -82,7 +86,8 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 		return
 	}
 	if c.StartAfter > in.Now {
-		a.Check, a.Text = "start_after", fmt.Sprintf("is not to start for another %d s", (c.StartAfter-in.Now)/1000)
+		a.Check, a.Text = "start_after", fmt.Sprintf("is not to start for another %s", (time.Duration(c.StartAfter-in.Now)*time.Millisecond).Round(time.Second))
+		a.Fix = "to start it now: muster card edit " + c.ID + " --start-after +0s"
 		return
 	}
 	cand, w := look(in, c)

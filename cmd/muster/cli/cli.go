@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,7 @@ func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
 	if strings.HasPrefix(err.Error(), "unknown command") {
 		first, _, _ := strings.Cut(err.Error(), "\n") // what it guesses is seldom meant
 		err = usagef("%s", first)
+		a.json = a.json || slices.Contains(args, "--json") // no command has read the flags
 	}
 	a.complain(err)
 	return exitCode(err)
@@ -180,12 +182,19 @@ func (a *app) failure(err error) (e *board.Error, id string) {
 func (a *app) root() *cobra.Command {
 	c := &cobra.Command{
 		Use: "muster", Short: "a board of work for a fleet of equal machines",
+		Long: `a board of work for a fleet of equal machines
+
+Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wrong; 3 no node here, or no leader;
+4 the outcome is not known: ask again with the --request-id that is printed.`,
 		SilenceErrors: true, SilenceUsage: true, Version: a.deps.Version,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.settle(c) },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		said, _, _ := strings.Cut(err.Error(), ": strconv.") // the name of a Go function helps nobody
+		return usagef("%s", said)
+	})
 	f := c.PersistentFlags()
 	f.StringVar(&a.data, "data", "", "data folder of the local node (MUSTER_HOME; default ~/.muster)")
 	f.StringVar(&a.node, "node", "", "address of another node, with a token")

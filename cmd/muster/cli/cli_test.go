@@ -335,6 +335,7 @@ func TestExitCodes(t *testing.T) {
 		{2, "unknown flag", []string{"status", "--frob"}},
 		{2, "invalid argument", []string{"status", "--timeout", "soon"}},
 		{2, "above 0", []string{"status", "--timeout", "-1s"}},
+		{2, "\"high\" for \"--priority\" flag\n", []string{"card", "add", "x", "--priority", "high"}},
 		{2, "use: muster card add TITLE", []string{"card", "add"}},
 		{2, "use: muster card show", []string{"card", "show", "a", "b"}},
 		{2, "which card", []string{"card", "show"}},
@@ -342,7 +343,7 @@ func TestExitCodes(t *testing.T) {
 		{2, "change what", []string{"card", "edit", "d-1"}},
 		{2, "is no time", []string{"card", "add", "x", "--start-after", "later"}},
 		{2, "KEY=VALUE", []string{"card", "add", "x", "--label", "x"}},
-		{2, "--kind", []string{"block", "d-5", "why"}},
+		{2, "--kind KIND (needs_input, capability", []string{"block", "d-5", "why"}},
 		{2, "--summary", []string{"complete", "d-5"}},
 		{2, "say --why", []string{"reclaim", "d-2", "--force"}},
 		{2, "say --why", []string{"start", "d-5", "--force"}},
@@ -393,6 +394,9 @@ func TestFailuresAsJSON(t *testing.T) {
 			t.Errorf("exit %d, %s, stderr %q; want %d, %s", code, got, err, x.code, x.want)
 		}
 	}
+	if out, err, code := w.run("frobnicate", "--json"); code != 2 || err != "" || !strings.Contains(out, `"check":"usage"`) {
+		t.Errorf("an unknown command: exit %d: %s%s", code, out, err)
+	}
 	out, err, code := w.run("status", "--json", "-q")
 	if code != 2 || err != "" || out != `{"v":1,"error":{"code":"invalid","check":"usage","message":"--json and -q exclude each other","hint":"see: muster status --help"}}`+"\n" {
 		t.Errorf("exit %d: %s%s", code, out, err)
@@ -427,7 +431,7 @@ func TestNoLeader(t *testing.T) {
 	if _, err, code := w.run("card", "list", "--consistent"); code != 3 {
 		t.Errorf("a consistent read: exit %d: %s", code, err)
 	}
-	if out := w.ok("status"); !strings.Contains(out, "NO QUORUM") || !strings.Contains(out, "alarm: no leader is reachable") {
+	if out := w.ok("status"); !strings.Contains(out, "NO QUORUM") || strings.Contains(out, "NO QUORUM, leader") || !strings.Contains(out, "alarm: no leader is reachable") {
 		t.Errorf("status: %s", out)
 	}
 	if out := w.ok("why", "d-5"); !strings.Contains(out, "without the leader's readings") {

@@ -140,6 +140,10 @@ func (a *app) waitCmd() *cobra.Command {
 		}
 		return nil
 	})
+	c.Long = `wait until cards have reached a status
+
+Without --timeout it waits as long as that takes, and says when a card needs a person. It ends with exit code 1 when the
+time is up, or when a card is finished in another way (cancelled, say).`
 	c.Flags().StringSliceVar(&until, "until", []string{"done"}, "one of these statuses")
 	return c
 }

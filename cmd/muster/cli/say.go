@@ -97,7 +97,7 @@ func (a *app) wordCmd(w word) *cobra.Command {
 			}
 		}
 		if w.need != "" && req.Payload[w.need] == nil {
-			return usagef("use: muster %s", use)
+			return usagef("use: muster %s (%s)", use, w.flags[0][1])
 		}
 		if req.Force && req.Why == "" {
 			return usagef("--force also takes the session for dead, and two may overlap if it is not: say --why")
@@ -151,7 +151,7 @@ func payloadOf(object string, sets []string) (map[string]any, error) {
 
 func (a *app) reassignCmd() *cobra.Command {
 	req := board.FireEvent{Event: "reassign"}
-	c := verb("reassign CARD P", "give a card to another profile", 2, 2, func(c *cobra.Command, args []string) error {
+	c := verb("reassign CARD PROFILE", "give a card to another profile", 2, 2, func(c *cobra.Command, args []string) error {
 		req.Card, req.Payload = args[0], map[string]any{"assignee": args[1]}
 		return a.say(c, req)
 	})

@@ -34,7 +34,10 @@ func (a *app) printStatus(s *api.Status, ans *api.Answer, sessions []api.Session
 	if !s.Quorum {
 		quorum = a.color(red, "NO QUORUM")
 	}
-	leader := "leader " + oneLine(orDash(s.Leader))
+	leader := "leader " + oneLine(s.Leader)
+	if !s.Quorum {
+		leader = "last " + leader
+	}
 	if s.Leader == "" {
 		leader = "no leader"
 	}

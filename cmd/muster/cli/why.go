@@ -49,8 +49,12 @@ func (a *app) printWhy(w api.Why) {
 			a.printMachines(m)
 			continue
 		}
-		b, _ := json.Marshal(w.Values[k])
-		a.printf("  %s %s\n", oneLine(k), oneLine(string(b)))
+		text, ok := w.Values[k].(string)
+		if !ok {
+			b, _ := json.Marshal(w.Values[k])
+			text = string(b)
+		}
+		a.printf("  %s %s\n", oneLine(k), oneLine(text))
 	}
 }
 

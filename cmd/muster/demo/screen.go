@@ -144,7 +144,7 @@ func (s *screen) draw(l look) {
 			for _, n := range l.nodes {
 				running += len(n.sessions)
 			}
-			s.say("%d of %d cards done, %d sessions", l.done, l.all, running)
+			s.say("%d of %d cards done, sessions: %d", l.done, l.all, running)
 		}
 		return
 	}
