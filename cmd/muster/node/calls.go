@@ -39,6 +39,9 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 			return helloAns{Leader: n.leaderNode(), Nodes: n.nodeList()}, nil
 		})
 	case "readings":
+		if _, ok := n.store.LeaderTerm(); !ok { // who follows a leader that stepped down still asks it
+			return nil, &mesh.RemoteError{Code: string(board.Unavailable), Text: n.cfg.Name + " does not lead"}
+		}
 		return json.Marshal(n.liveReadings())
 	case "why":
 		return decoded(body, func(card string) (any, error) { return n.why(card) })

@@ -132,8 +132,9 @@ func nextStep(in membersIn) (*step, time.Duration) {
 			return &step{what: "add", server: n.ID + "/" + n.Store, node: n.ID}, 0
 		}
 	}
-	if s, wait := nextVoter(in, byNode); s != nil || wait > 0 {
-		return s, wait
+	s, wait := nextVoter(in, byNode)
+	if s != nil {
+		return s, 0
 	}
 	for _, n := range in.Nodes {
 		role := board.RoleReplica
@@ -144,7 +145,7 @@ func nextStep(in membersIn) (*step, time.Duration) {
 			return &step{what: "record", node: n.ID, role: role}, 0
 		}
 	}
-	return nil, 0
+	return nil, wait
 }
 
 // nextVoter is the simple voter rule. A person's word (promote, demote) overrides
@@ -168,9 +169,13 @@ func nextVoter(in membersIn, byNode map[string]string) (*step, time.Duration) {
 		}
 		ready = append(ready, n)
 	}
+	held := false
 	for _, n := range voters {
 		if n.NoVote && len(voters) > 1 && n.ID != in.Self {
-			return &step{what: "demote", server: byNode[n.ID], node: n.ID}, 0
+			if majorityWithout(n.ID, voters, in) {
+				return &step{what: "demote", server: byNode[n.ID], node: n.ID}, 0
+			}
+			held = true
 		}
 	}
 	// people's words first, then who has been here longest
@@ -198,7 +203,25 @@ func nextVoter(in membersIn, byNode map[string]string) (*step, time.Duration) {
 	if len(voters) >= 3 {
 		wait = 0
 	}
+	if held { // a contact that comes back is no change of the node list
+		wait = lookAgain
+	}
 	return nil, wait
+}
+
+const lookAgain = 5 * time.Second
+
+// majorityWithout tells whether the voters that are left when one goes have a
+// majority that is here. The new configuration counts from the moment it is written:
+// without that majority it could never be committed, and the fleet would stand still.
+func majorityWithout(id string, voters []board.Node, in membersIn) bool {
+	here := 0
+	for _, n := range voters {
+		if n.ID != id && (n.ID == in.Self || in.Online(n.ID)) {
+			here++
+		}
+	}
+	return here > (len(voters)-1)/2
 }
 
 // stableFor is how long a node must still be up before it may vote by the rule; a

@@ -9,7 +9,8 @@ import (
 )
 
 // The simple voter rule (architecture.md §6): from 1 to 3 when two are stable,
-// one after the other; a pair goes back to one; people's words override batteries.
+// one after the other; a pair goes back to one; people's words override batteries,
+// and never take the majority of those that are here.
 func TestNextStep(t *testing.T) {
 	const now = int64(100_000_000)
 	long := now - time.Hour.Milliseconds()
@@ -25,6 +26,9 @@ func TestNextStep(t *testing.T) {
 	battery := func(n *board.Node) { n.Battery = true }
 	wanted := func(n *board.Node) { n.Battery, n.Vote = true, true }
 	demoted := func(n *board.Node) { n.NoVote = true }
+	votes := func(edit func(*board.Node)) func(*board.Node) {
+		return func(n *board.Node) { lead(n); edit(n) }
+	}
 	for name, tc := range map[string]struct {
 		nodes   []board.Node
 		servers map[string]bool
@@ -43,6 +47,9 @@ func TestNextStep(t *testing.T) {
 		"laptops do not vote":       {[]board.Node{node("a", lead), node("b", battery), node("c", battery)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "", 0},
 		"but when a person says so": {[]board.Node{node("a", lead), node("b", wanted), node("c", wanted)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "promote b/s", 0},
 		"demoted by hand":           {[]board.Node{node("a", lead), node("b", demoted), node("c", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "", "demote b/s", 0},
+		"demoted, another offline":  {[]board.Node{node("a", lead), node("b", votes(demoted)), node("c", lead)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "c", "", lookAgain},
+		"demoted, itself offline":   {[]board.Node{node("a", lead), node("b", demoted), node("c", lead)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "b", "demote b/s", 0},
+		"held, the list follows":    {[]board.Node{node("a", lead), node("b", demoted), node("c", lead)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "c", "record b voter", 0},
 		"a lost store goes":         {[]board.Node{node("a", lead), node("b", nil)}, map[string]bool{"a/s": true, "b/old": false}, "", "remove b/old", 0},
 		"a removed node goes":       {[]board.Node{node("a", lead)}, map[string]bool{"a/s": true, "x/s": false}, "", "remove x/s", 0},
 		"the list follows":          {[]board.Node{node("a", lead), node("b", nil), node("c", lead)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "", "record b voter", 0},

@@ -154,7 +154,7 @@ func (n *Node) openMesh() error {
 		n.gossip.Store(&n.mem.Gossip)
 	}
 	c := mesh.DefaultConfig()
-	c.Dir, c.Identity, c.Listen, c.FleetID, c.Logger = n.cfg.Data, n.ident, n.cfg.Listen, n.mem.Fleet, n.log.With("component", "mesh")
+	c.Dir, c.Identity, c.Listen, c.FleetID, c.Logger = n.cfg.Data, n.ident, n.cfg.Listen, n.mem.Fleet, n.log
 	if n.cfg.Advertise != "" {
 		c.Advertise = []string{n.cfg.Advertise}
 	}

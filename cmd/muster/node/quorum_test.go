@@ -74,6 +74,9 @@ func TestWithoutQuorum(t *testing.T) {
 	if r := (backend{left}).Readings(t.Context()); r.Live {
 		t.Fatal("readings without a leader are called live")
 	}
+	if _, err := left.handle(t.Context(), nodes[2].ident.ID, "readings", nil); err == nil {
+		t.Fatal("a node that does not lead answers with readings, as if it did")
+	}
 	f, err := backend{left}.Read(t.Context(), false, func(v board.View) error {
 		if board.GetCard(v, card) == nil {
 			t.Error("what was acknowledged cannot be read")

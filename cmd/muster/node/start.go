@@ -27,7 +27,7 @@ func (n *Node) server() string { return string(n.ident.ID) + "/" + n.mem.Store }
 
 func (n *Node) storeConfig() raftstore.Config {
 	c := raftstore.DefaultConfig()
-	c.Dir, c.Server, c.Logger = n.dir.path("raft"), n.server(), n.log.With("component", "raftstore")
+	c.Dir, c.Server, c.Logger = n.dir.path("raft"), n.server(), n.log
 	c.Listener = n.mesh.RaftListener()
 	c.Dial = func(ctx context.Context, server string) (net.Conn, error) {
 		return n.mesh.Dial(ctx, mesh.NodeID(nodeOf(server)), mesh.ALPNRaft)
@@ -62,7 +62,7 @@ func (n *Node) openLauncher() error {
 		Index: func() uint64 { i, _ := n.store.Applied(); return i },
 		Send:  func(ctx context.Context, r *board.Request) board.Result { return n.report(ctx, *r) },
 		Clock: func() lease.Clock { return n.Clock() },
-		Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log.With("component", "launcher"),
+		Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log,
 	})
 	if err != nil {
 		return err
