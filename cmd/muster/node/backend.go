@@ -7,7 +7,7 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"muster/board"
@@ -244,12 +244,7 @@ func (b backend) Info() api.Info {
 
 func (b backend) Hash() string {
 	seq, h := b.n.store.SeqHash()
-	return strings.Join([]string{hex.EncodeToString(h[:]), uitoa(seq)}, "@")
-}
-
-func uitoa(v uint64) string {
-	b, _ := json.Marshal(v)
-	return string(b)
+	return hex.EncodeToString(h[:]) + "@" + strconv.FormatUint(seq, 10)
 }
 
 // NewToken makes a token: its secret is in the string that people copy, and only its hash in the state.

@@ -3,10 +3,12 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"muster/board"
 	"muster/mesh"
+	"muster/raftstore"
 )
 
 // handle answers the calls of peers: each method does one thing, and who asks is
@@ -28,6 +30,9 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 		return decoded(body, func(m contactMsg) (any, error) { return n.lease.contact(ctx, string(peer), m) })
 	case "order":
 		return decoded(body, func(m orderMsg) (any, error) {
+			if !n.votes(peer) {
+				return nil, nil // an order runs programs here: only who may lead pushes one (architecture.md §6)
+			}
 			if o := board.DecodeOrder(m.Order); o != nil && o.Node == string(n.ident.ID) {
 				n.launch.Push(m.Term, *o)
 			}
@@ -51,6 +56,11 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 		return decoded(body, func(m logMsg) (any, error) { return n.readLog(ctx, m) })
 	}
 	return nil, &mesh.RemoteError{Code: string(board.Invalid), Text: "unknown method " + method}
+}
+
+// votes tells whether a peer is a voter, as far as this node knows.
+func (n *Node) votes(peer mesh.NodeID) bool {
+	return slices.ContainsFunc(n.store.Servers(), func(s raftstore.Server) bool { return s.Voter && s.Node == string(peer) })
 }
 
 // decoded answers a JSON question with JSON.

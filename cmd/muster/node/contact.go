@@ -19,7 +19,6 @@ type contactMsg struct {
 	MarkAt  uint64        `json:"mark_at,omitempty"` // newest remembered hash: at which Seq
 	Mark    string        `json:"mark,omitempty"`
 	Addrs   []string      `json:"addrs"`
-	Wall    int64         `json:"wall"`
 }
 
 // contactAns is the leader's answer, given only after the voters have confirmed its term.
@@ -36,7 +35,7 @@ type contactAns struct {
 func (n *Node) contacts(ctx context.Context) error {
 	for {
 		changed := n.leaderChanged()
-		ok := n.contactOnce(ctx)
+		ok := n.contactOnce(ctx, changed)
 		n.mu.Lock()
 		every := n.cfg.Lease.Interval(n.shortest)
 		n.mu.Unlock()
@@ -64,18 +63,20 @@ func (n *Node) pokeContact() {
 	}
 }
 
-func (n *Node) contactOnce(ctx context.Context) bool {
+// contactOnce is one contact; it is given up when the leader changes.
+func (n *Node) contactOnce(ctx context.Context, changed <-chan struct{}) bool {
 	peer := n.leaderNode()
 	if peer == "" {
 		return false
 	}
 	index, seq := n.store.Applied()
-	msg := contactMsg{Reading: n.reading(), Applied: index, Seq: seq, Addrs: n.mesh.Advertised(), Wall: time.Now().UnixMilli()}
+	msg := contactMsg{Reading: n.reading(), Applied: index, Seq: seq, Addrs: n.mesh.Advertised()}
 	if at, h, ok := n.store.Mark(0); ok {
 		msg.MarkAt, msg.Mark = at, hex.EncodeToString(h[:])
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	go until(ctx, changed, cancel)
 	n.mu.Lock()
 	tok := n.clock.Sent(bootNow())
 	n.mu.Unlock()
@@ -101,6 +102,16 @@ func (n *Node) contactOnce(ctx context.Context) bool {
 	n.mu.Unlock()
 	n.launch.Contact()
 	return true
+}
+
+// until cancels what ctx is for when changed is closed: who was asked is not the
+// leader any more, and may never answer. It ends with ctx.
+func until(ctx context.Context, changed <-chan struct{}, cancel func()) {
+	select {
+	case <-changed:
+		cancel()
+	case <-ctx.Done():
+	}
 }
 
 // call asks a peer with JSON both ways.

@@ -24,8 +24,8 @@ func (n *Node) Do(ctx context.Context, req board.Request) board.Result {
 	open := false // a copy is out whose outcome nobody told
 	for {
 		changed := n.leaderChanged()
-		res, sent := n.once(ctx, &req)
-		if sent == outcomeKnown && (!open || res.Err == nil || res.Err.Check != raftstore.CheckBusy) { // busy speaks for its own copy only
+		res, sent := n.once(ctx, &req, changed)
+		if sent == outcomeKnown && (!open || res.Err == nil || res.Err.Code != board.Unavailable) { // unavailable speaks for its own copy only
 			n.tell(res.Seq)
 			return res
 		}
@@ -57,8 +57,9 @@ const (
 	outcomeKnown                // this is the answer
 )
 
-// once sends one copy of a request to who leads now.
-func (n *Node) once(ctx context.Context, req *board.Request) (board.Result, outcome) {
+// once sends one copy of a request to who leads now; it waits no longer for the
+// answer of one who does not lead any more.
+func (n *Node) once(ctx context.Context, req *board.Request, changed <-chan struct{}) (board.Result, outcome) {
 	if n.leads() {
 		return classify(n.lead(ctx, *req))
 	}
@@ -72,6 +73,7 @@ func (n *Node) once(ctx context.Context, req *board.Request) (board.Result, outc
 	}
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
+	go until(hop, changed, cancel)
 	ans, err := n.mesh.Call(hop, mesh.NodeID(peer), "do", body)
 	var remote *mesh.RemoteError
 	switch {
@@ -128,10 +130,13 @@ func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
 		req.Place = ""
 		var err *board.Error
 		_ = n.store.View(func(v board.View) error {
+			if req.ID != "" && board.GetDone(v, req.ID) != nil {
+				return nil // it was done or refused before: the executor tells
+			}
 			err = scheduler.Prepare(v, n.flows, n.lease.State, n.store.BoardTime(), &req)
 			return nil
 		})
-		if err != nil {
+		if err != nil && !req.Retry { // a retry's refusal is the executor's: it writes it under the id, so that no slower copy succeeds
 			return board.Result{Err: err}
 		}
 	}

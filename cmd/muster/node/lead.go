@@ -20,14 +20,14 @@ type leading struct {
 	mu    sync.Mutex
 	table *lease.Table
 	last  map[string]board.Reading // as told with each node's last contact
-	walls map[string]time.Duration // clock of a node against this one's
+	news  chan struct{}            // one slot: a node's state has changed by a contact
 	sched *scheduler.Loop
 	marks marks
 	alarm string // DIVERGED, when no majority agrees on what the state is
 }
 
 func newLeading(n *Node) *leading {
-	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, walls: map[string]time.Duration{}}
+	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, news: make(chan struct{}, 1)}
 }
 
 // run follows the terms: while this node leads and its executor is ready, the
@@ -59,7 +59,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 	l.table.Begin(term, bootNow())
 	clear(l.last)
 	l.marks, l.alarm = marks{}, ""
-	l.sched = scheduler.New(scheduler.Config{Store: l.n.store, Feed: feedSub{l.n.store.Subscribe(scheduler.Wants)}, Contacts: l,
+	l.sched = scheduler.New(scheduler.Config{Store: termStore{l}, Feed: feedSub{l.n.store.Subscribe(scheduler.Wants)}, Contacts: l,
 		Workflows: l.n.flows, Now: l.n.store.BoardTime, Logger: l.n.log.With("component", "scheduler")})
 	loop := l.sched
 	l.mu.Unlock()
@@ -91,14 +91,14 @@ func (l *leading) term(ctx context.Context, term uint64) {
 // contact answers one contact: only after the voters have confirmed, asked after
 // it came in, that this term still holds.
 func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (contactAns, error) {
+	own := l.ownMark(msg) // before the lock: who reads the state asks for it (State)
 	l.mu.Lock()
 	ask := l.table.Asked(peer, bootNow())
 	was, known := l.last[peer]
 	l.last[peer] = msg.Reading
-	l.walls[peer] = time.Duration(msg.Wall-time.Now().UnixMilli()) * time.Millisecond
 	round := l.table.Round()
 	sched := l.sched
-	odd := l.compare(peer, msg)
+	odd := l.compare(peer, msg, own)
 	l.mu.Unlock()
 	if odd {
 		return contactAns{Odd: true, Term: l.n.store.Term()}, nil
@@ -106,22 +106,40 @@ func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (con
 	if sched == nil {
 		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: "not leading"}
 	}
-	if !known || was.Estop != msg.Reading.Estop || was.Pressure != msg.Reading.Pressure || was.Slots != msg.Reading.Slots {
-		sched.Poke()
-	}
 	term, err := l.n.store.Confirm(ctx)
 	if err != nil {
 		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: err.Error()}
 	}
 	l.mu.Lock()
+	before := l.table.State(peer, bootNow())
 	ok := l.table.Answer(ask, round, term, bootNow())
+	moved := l.table.State(peer, bootNow()) != before
 	l.mu.Unlock()
 	if !ok {
 		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: "the term has changed"}
 	}
+	if moved {
+		select {
+		case l.news <- struct{}{}:
+		default:
+		}
+	}
+	if moved || !known || was.Estop != msg.Reading.Estop || was.Pressure != msg.Reading.Pressure || was.Slots != msg.Reading.Slots {
+		sched.Poke() // after the answer: only from then on the node counts as online
+	}
 	_, seq := l.n.store.Applied()
 	return contactAns{Term: term, Commit: l.n.store.CommitIndex(), Seq: seq, Time: l.n.store.BoardTime()}, nil
 }
+
+// termStore is the store as the leader's own requests see it: an alarm holds them
+// up like everybody's (DIVERGED: nothing is written).
+type termStore struct{ l *leading }
+
+func (s termStore) Do(ctx context.Context, req *board.Request) board.Result {
+	return s.l.n.lead(ctx, *req)
+}
+
+func (s termStore) View(fn func(board.View) error) error { return s.l.n.store.View(fn) }
 
 // State implements scheduler.Contacts: the verdict on a node and its last reading.
 func (l *leading) State(node string) board.Reading {

@@ -38,28 +38,46 @@ func (m marks) judge(nodes int) (odd []string, split bool) {
 	return nil, len(count) > 1 && len(m.hashes) == nodes
 }
 
+// ownMark is what this node's state says to the mark of a contact: its own hash of
+// that Seq ("" without one), and how many nodes there are. It reads the state, and
+// a reading may wait for a state that grows, which waits for those who read it:
+// never under the lock that State takes inside of readings.
+type ownMark struct {
+	hash  string
+	nodes int
+}
+
+func (l *leading) ownMark(msg contactMsg) (m ownMark) {
+	if msg.MarkAt == 0 {
+		return m
+	}
+	if at, h, ok := l.n.store.Mark(msg.MarkAt); ok && at == msg.MarkAt {
+		m.hash = hex.EncodeToString(h[:])
+	}
+	_ = l.n.store.View(func(v board.View) error {
+		board.EachNode(v, func(*board.Node) bool { m.nodes++; return true })
+		return nil
+	})
+	return m
+}
+
 // compare takes the mark of a contact and says whether its node must fetch anew.
 // The caller holds the lock.
-func (l *leading) compare(peer string, msg contactMsg) bool {
+func (l *leading) compare(peer string, msg contactMsg, own ownMark) bool {
 	if msg.MarkAt == 0 {
 		return false
 	}
 	if msg.MarkAt > l.marks.at {
 		l.marks = marks{at: msg.MarkAt, hashes: map[string]string{}}
-		if at, h, ok := l.n.store.Mark(msg.MarkAt); ok && at == msg.MarkAt {
-			l.marks.hashes[string(l.n.ident.ID)] = hex.EncodeToString(h[:])
+		if own.hash != "" {
+			l.marks.hashes[string(l.n.ident.ID)] = own.hash
 		}
 	}
 	if msg.MarkAt != l.marks.at {
 		return false
 	}
 	l.marks.hashes[peer] = msg.Mark
-	nodes := 0
-	_ = l.n.store.View(func(v board.View) error {
-		board.EachNode(v, func(*board.Node) bool { nodes++; return true })
-		return nil
-	})
-	odd, split := l.marks.judge(nodes)
+	odd, split := l.marks.judge(own.nodes)
 	l.alarm = ""
 	if split {
 		l.alarm = fmt.Sprintf("DIVERGED: the nodes do not agree on the state at Seq %d, and no majority does: nothing is written", l.marks.at)

@@ -12,8 +12,8 @@ import (
 
 // members makes Raft's configuration what the node list wants (architecture.md
 // §6): every node a replica at least, and voters by the simple rule 1 -> 3. It
-// wakes when the node list or a contact changes, never on a tick; what failed is
-// tried again after a while.
+// wakes when the node list changes or a node comes into contact, never on a tick;
+// what failed is tried again after a while.
 func (l *leading) members(ctx context.Context) {
 	sub := l.n.store.Subscribe(func(t board.Table, _ string) bool { return t == board.TNode })
 	defer sub.Close()
@@ -32,6 +32,7 @@ func (l *leading) members(ctx context.Context) {
 			return
 		case <-sub.C:
 			sub.Take()
+		case <-l.news:
 		case <-later:
 		}
 	}
@@ -94,7 +95,7 @@ func (l *leading) apply(ctx context.Context, s *step) error {
 	if err != nil {
 		return err
 	}
-	if res := l.n.store.Do(ctx, &board.Request{Actor: board.Platform(), Verb: board.VNodeRole, Args: b}); res.Err != nil {
+	if res := l.n.lead(ctx, board.Request{Actor: board.Platform(), Verb: board.VNodeRole, Args: b}); res.Err != nil {
 		return res.Err
 	}
 	return nil

@@ -169,6 +169,7 @@ func (n *Node) appear(ctx context.Context, first bool) error {
 				if c := board.CodeOf(err); c != board.Unavailable && c != board.UnknownOutcome {
 					return err
 				}
+				_ = n.wait(n.ctx, n.leaderChanged())
 			}
 		})
 	}
@@ -217,12 +218,12 @@ func (n *Node) initFleet(ctx context.Context) error {
 func (n *Node) hello() {
 	msg := helloMsg{Addrs: n.addrs()}
 	for _, p := range n.mesh.Peers() {
-		go func() {
+		n.g.Go(func() error {
 			ctx, cancel := context.WithTimeout(n.ctx, callTimeout)
 			defer cancel()
 			var ans helloAns
 			if n.call(ctx, string(p), "hello", msg, &ans) != nil {
-				return
+				return nil
 			}
 			if ans.Leader != "" {
 				n.hint.Store(&ans.Leader)
@@ -233,7 +234,8 @@ func (n *Node) hello() {
 				}
 			}
 			n.pokeContact()
-		}()
+			return nil
+		})
 	}
 }
 
