@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +89,29 @@ func TestWaitOutlivesARestart(t *testing.T) {
 	w.up()
 	if code := c.end(t); code != 0 || !strings.Contains(c.out.String(), "d-2 is done") {
 		t.Errorf("exit %d: %s%s", code, c.out, c.err)
+	}
+}
+
+// TestFollowersArePatient: who has seen the node once waits for it to come back
+// with its answer; who never has is told at once.
+func TestFollowersArePatient(t *testing.T) {
+	w := newWorld(t, story())
+	a := &app{io: IO{Env: func(k string) string { return w.env[k] }, Now: w.f.Now}, timeout: 5 * time.Second}
+	away := board.Errorf(board.Unavailable, "the node is started anew").WithCheck("no_node")
+	answers := []error{nil, away, away, nil}
+	err := a.changes(t.Context(), url.Values{"card": {"d-1"}}, func() (bool, error) {
+		err := answers[0]
+		answers = answers[1:]
+		if len(answers) == 3 {
+			say(w.f, "d-1", "comment", map[string]any{"text": "look again"})
+		}
+		return len(answers) == 0, err
+	})
+	if err != nil || len(answers) != 0 {
+		t.Errorf("gave up with %v, %d answers before the end", err, len(answers))
+	}
+	if err := a.changes(t.Context(), url.Values{}, func() (bool, error) { return false, away }); !errors.Is(err, away) {
+		t.Errorf("never answered: %v", err)
 	}
 }
 

@@ -43,7 +43,7 @@ func (a *app) changes(ctx context.Context, q url.Values, look func() (enough boo
 			return true
 		})
 	}()
-	seen := time.Time{} // when the node last answered; zero: never
+	seen := time.Now() // when the node last answered: it gave the cursor
 	for {
 		enough, err := look()
 		switch {
