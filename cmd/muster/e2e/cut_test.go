@@ -80,46 +80,63 @@ func (w *network) place(i int, m *machine) {
 func (w *network) cut(from, to int)  { w.in(from, "route add blackhole "+w.addr(to)+"/32") }
 func (w *network) heal(from, to int) { w.in(from, "route del blackhole "+w.addr(to)+"/32") }
 
+// wires are what machines are connected by, each way of which can be cut.
+type wires interface {
+	place(i int, m *machine)
+	cut(from, to int)
+	heal(from, to int)
+}
+
 // Invariants 2 and 7, architecture.md §5: a machine that hears the others and
 // cannot answer, and one that speaks and hears nothing. Its sessions are dead
 // before they begin elsewhere, and when the cut is healed nothing of it counts.
+// Once with packets that are lost, once with all that was said coming late.
 func TestOneWayCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name  string
-		apply func(victim, other int, do func(from, to int))
+		name string
+		make func(*testing.T) wires
 	}{
-		{"hears and cannot answer", func(victim, other int, do func(from, to int)) { do(victim, other) }},
-		{"speaks and hears nothing", func(victim, other int, do func(from, to int)) { do(other, victim) }},
+		{"lost", func(t *testing.T) wires { return newNetwork(t, 3) }},
+		{"late", func(t *testing.T) wires { return newProxies(t, 3) }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.name+", hears and cannot answer", func(t *testing.T) {
 			t.Parallel()
-			w := newNetwork(t, 3)
-			f := newFleetAt(t, 3, 4, w.place, steady...)
-			f.workflow(shortLease)
-			lead := f.leader()
-			victim := f.other(lead)
-			v := indexOf(f.machines, victim)
-			s := f.stage("cut")
-			all, losses := f.sessionsOn(t, s, victim, lead, 6)
-			t.Logf("%s is cut off at %s: %s", victim.name, time.Now().Format("15:04:05.000"), c.name)
-			each := func(do func(from, to int)) {
-				for i := range f.machines {
-					if i != v {
-						c.apply(v, i, do)
-					}
-				}
-			}
-			each(w.cut)
-			witness := f.leaderBeside(victim)
-			f.movesOver(t, s, witness, losses)
-			each(w.heal)
-			f.allOnline(f.leaderBeside(nil))
-			f.stillElsewhere(t, s, witness, losses)
-			f.onceDone(t, s, witness, all)
-			t.Log("state", f.sameState())
+			w := c.make(t)
+			cutOff(t, w, func(victim, other int, do func(from, to int)) { do(victim, other) })
+		})
+		t.Run(c.name+", speaks and hears nothing", func(t *testing.T) {
+			t.Parallel()
+			w := c.make(t)
+			cutOff(t, w, func(victim, other int, do func(from, to int)) { do(other, victim) })
 		})
 	}
+}
+
+func cutOff(t *testing.T, w wires, apply func(victim, other int, do func(from, to int))) {
+	f := newFleetAt(t, 3, 4, w.place, steady...)
+	f.workflow(shortLease)
+	lead := f.leader()
+	victim := f.other(lead)
+	v := indexOf(f.machines, victim)
+	s := f.stage("cut")
+	all, losses := f.sessionsOn(t, s, victim, lead, 6)
+	t.Logf("%s is cut off at %s", victim.name, time.Now().Format("15:04:05.000"))
+	each := func(do func(from, to int)) {
+		for i := range f.machines {
+			if i != v {
+				apply(v, i, do)
+			}
+		}
+	}
+	each(w.cut)
+	witness := f.leaderBeside(victim)
+	f.movesOver(t, s, witness, losses)
+	each(w.heal)
+	f.allOnline(f.leaderBeside(nil))
+	f.stillElsewhere(t, s, witness, losses)
+	f.onceDone(t, s, witness, all)
+	t.Log("state", f.sameState())
 }
 
 // leaderBeside is the leader as one of the machines sees it that are not cut off.

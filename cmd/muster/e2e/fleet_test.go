@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -66,7 +67,8 @@ type machine struct {
 	prefix  []string // command in front of muster, to put it into a namespace
 	env     []string
 	cmd     *exec.Cmd
-	stopped bool // by SIGSTOP
+	live    atomic.Int64 // pid of the node
+	stopped bool         // by SIGSTOP
 	api     *api.Client
 	out     string
 }
@@ -222,6 +224,7 @@ func (m *machine) start(extra ...string) {
 	if err := m.cmd.Start(); err != nil {
 		m.t.Fatal(err)
 	}
+	m.live.Store(int64(m.cmd.Process.Pid))
 	deadline := time.Now().Add(40 * time.Second)
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
@@ -240,10 +243,14 @@ func (m *machine) kill() {
 	if m.cmd == nil || m.cmd.Process == nil {
 		return
 	}
+	m.live.Store(0)
 	_ = m.cmd.Process.Kill()
 	_ = m.cmd.Wait()
 	m.cmd = nil
 }
+
+// pid is that of the node's process, 0 while there is none.
+func (m *machine) pid() int { return int(m.live.Load()) }
 
 func (m *machine) signal(s syscall.Signal) {
 	_ = m.cmd.Process.Signal(s)
@@ -290,7 +297,7 @@ func (f *fleet) leader() *machine {
 	var found *machine
 	f.eventually(30*time.Second, "led by anybody", func() (bool, string) {
 		for _, m := range f.machines {
-			if m.cmd == nil || m.stopped {
+			if m.pid() == 0 || m.stopped {
 				continue
 			}
 			s, err := m.status()
@@ -298,7 +305,7 @@ func (f *fleet) leader() *machine {
 				continue
 			}
 			for _, x := range f.machines {
-				if x.name == s.Leader && x.cmd != nil && !x.stopped {
+				if x.name == s.Leader && x.pid() != 0 && !x.stopped {
 					found = x
 					return true, ""
 				}
