@@ -106,20 +106,18 @@ func TestAnswerBesideAWriteAsksNobody(t *testing.T) {
 	var a asked
 	s, g := gated(t, a.tune)
 	release := g.hold()
+	first := inFlight(t, s, toy(verbAdd, "a"))
+	before := s.exec.questions.Load()
 	var wg sync.WaitGroup
-	verbs := []string{verbAdd, verbAdd, verbGet, verbAbove}
-	for _, verb := range verbs {
+	for _, verb := range []string{verbAdd, verbGet, verbAbove} {
 		wg.Go(func() { s.Do(ctx(t), toyN(verb, "a", 0, 0)) })
 	}
-	waitFor(t, "they wait", func() bool {
-		s.exec.queue.mu.Lock()
-		defer s.exec.queue.mu.Unlock()
-		return len(s.exec.queue.calls) == 3 || s.exec.questions.Load() > 0
-	})
+	waitFor(t, "they wait", func() bool { return waiting(s) == 3 })
 	release()
 	wg.Wait()
-	if q, r := s.exec.questions.Load(), s.exec.rounds.Load(); q >= r {
-		t.Fatalf("%d batches, %d questions", r, q)
+	must(t, <-first)
+	if q := s.exec.questions.Load() - before; q != 0 {
+		t.Fatalf("a batch that writes asked %d questions", q)
 	}
 }
 

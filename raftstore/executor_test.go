@@ -104,9 +104,10 @@ func TestWaitingRequestsBecomeOneEntry(t *testing.T) {
 	}
 	release := g.hold()
 	before := s.Stats()
+	first := inFlight(t, s, toy(verbAdd, "a"))
 	var wg sync.WaitGroup
 	var seqs sync.Map
-	for i := range 100 {
+	for i := range 99 {
 		wg.Go(func() {
 			r := s.Do(ctx(t), toy(verbAdd, "a"))
 			if r.Err != nil {
@@ -117,13 +118,10 @@ func TestWaitingRequestsBecomeOneEntry(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, "99 wait behind the one in flight", func() bool {
-		s.exec.queue.mu.Lock()
-		defer s.exec.queue.mu.Unlock()
-		return len(s.exec.queue.calls) == 99
-	})
+	waitFor(t, "99 wait behind the one in flight", func() bool { return waiting(s) == 99 })
 	release()
 	wg.Wait()
+	must(t, <-first)
 	after := s.Stats()
 	if n := after.Entries - before.Entries; n != 2 {
 		t.Errorf("100 requests made %d entries, want 2", n)
@@ -142,17 +140,15 @@ func TestBatchIsBounded(t *testing.T) {
 	s, g := gated(t, nil)
 	release := g.hold()
 	before := s.Stats()
+	first := inFlight(t, s, toyN(verbFill, "k", 50, 1000))
 	var wg sync.WaitGroup
-	for i := range 9 { // the first is in flight; of 8 of 50 kB, two fit; the last is large
+	for i := range 8 { // of 50 kB: two fit
 		wg.Go(func() { must(t, s.Do(ctx(t), toyN(verbFill, fmt.Sprint("k", i), 50, 1000))) })
 	}
-	waitFor(t, "8 wait", func() bool {
-		s.exec.queue.mu.Lock()
-		defer s.exec.queue.mu.Unlock()
-		return len(s.exec.queue.calls) == 8
-	})
+	waitFor(t, "8 wait", func() bool { return waiting(s) == 8 })
 	release()
 	wg.Wait()
+	must(t, <-first)
 	if n := s.Stats().Entries - before.Entries; n != 5 {
 		t.Errorf("9 transactions of 50 kB made %d entries, want 5", n)
 	}
@@ -183,6 +179,7 @@ func TestPanicOfTheDomainIsARefusalOfThatRequest(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t, nil)
 	release := g.hold()
+	first := inFlight(t, s, toy(verbAdd, "b"))
 	var wg sync.WaitGroup
 	for i := range 10 {
 		wg.Go(func() {
@@ -195,13 +192,10 @@ func TestPanicOfTheDomainIsARefusalOfThatRequest(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, "some wait", func() bool {
-		s.exec.queue.mu.Lock()
-		defer s.exec.queue.mu.Unlock()
-		return len(s.exec.queue.calls) >= 4
-	})
+	waitFor(t, "all wait", func() bool { return waiting(s) == 10 })
 	release()
 	wg.Wait()
+	must(t, <-first)
 	if got := counter(t, s, "a"); got != 5 {
 		t.Fatalf("a = %d, want 5", got)
 	}

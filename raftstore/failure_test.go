@@ -67,12 +67,12 @@ func failedStateWrite(t *testing.T, who string) {
 	var broken atomic.Bool
 	r, nodes := three(t, nil)
 	victim := r.nodes[who]
-	victim.s.state.fault = func(op string) error {
+	victim.breaks(func(op string) error {
 		if broken.Load() && op == "state-commit" {
 			return errInjected
 		}
 		return nil
-	}
+	})
 	broken.Store(true)
 	res := nodes[0].s.Do(ctx(t), withID(toy(verbAdd, "a"), "x"))
 	if victim == nodes[0] && !isCode(res, board.UnknownOutcome, "") {
@@ -95,6 +95,7 @@ func failedStateWrite(t *testing.T, who string) {
 		t.Fatalf("a = %d after one request and its retry", got)
 	}
 	victim.close() // and after a restart on a sound disk it is whole
+	broken.Store(false)
 	victim.open()
 	same(t, nodes)
 }
@@ -108,12 +109,12 @@ func TestHungStateWrite(t *testing.T) {
 		var hang atomic.Bool
 		r, nodes := three(t, func(c *Config) { c.SlowDisk = 300 * time.Millisecond })
 		victim := nodes[0]
-		victim.s.state.fault = func(op string) error {
+		victim.breaks(func(op string) error {
 			if op == "state-commit" && hang.Load() {
 				<-release
 			}
 			return nil
-		}
+		})
 		hang.Store(true)
 		if res := victim.s.Do(ctx(t), withID(toy(verbAdd, "a"), "x")); !isCode(res, board.UnknownOutcome, "") {
 			t.Fatalf("answered %+v", res)
@@ -171,14 +172,14 @@ func TestFrozenFollowerSlowsNobody(t *testing.T) {
 		_, nodes := three(t, nil)
 		l := leader(t, nodes)
 		victim := nodes[2]
-		release, frozen := make(chan struct{}), make(chan struct{}, 100)
-		victim.s.state.fault = func(op string) error {
+		release, frozen := make(chan struct{}), make(chan struct{}, 1)
+		victim.breaks(func(op string) error {
 			if op == "state-commit" {
-				frozen <- struct{}{}
+				signal(frozen)
 				<-release
 			}
 			return nil
-		}
+		})
 		begin := time.Now()
 		for range 50 {
 			must(t, l.s.Do(ctx(t), toy(verbAdd, "a")))

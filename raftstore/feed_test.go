@@ -73,16 +73,16 @@ func TestSlowFeedReaderReadsAgain(t *testing.T) {
 // Whoever subscribes while a write is under way is told to read again: its keys were not collected.
 func TestSubscribingDuringAWriteMissesNothing(t *testing.T) {
 	t.Parallel()
-	_, s := single(t, nil)
+	n, s := single(t, nil)
 	var sub *Sub
-	s.state.fault = func(op string) error {
+	n.breaks(func(op string) error {
 		if op == "state-commit" && sub == nil {
 			sub = s.Subscribe(nil)
 			<-sub.C
 			sub.Take() // and reads the state, which the write is not in yet
 		}
 		return nil
-	}
+	})
 	must(t, s.Do(ctx(t), toy(verbAdd, "a")))
 	<-sub.C
 	if _, all := sub.Take(); !all {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,6 +126,8 @@ type rigNode struct {
 	addr   string
 	tune   func(*Config)
 	s      *Store // nil while down
+
+	hook atomic.Pointer[func(op string) error] // breaks named operations of a running store
 }
 
 var quick = Timers{Heartbeat: 150 * time.Millisecond, Election: 150 * time.Millisecond, Lease: 120 * time.Millisecond}
@@ -187,6 +190,12 @@ func (n *rigNode) config() Config {
 	}
 	if n.rig.links != nil {
 		c.Timers, c.transport = LAN(), n.rig.links.plug(nodeOf(n.server))
+	}
+	c.fault = func(op string) error {
+		if f := n.hook.Load(); f != nil {
+			return (*f)(op)
+		}
+		return nil
 	}
 	if n.tune != nil {
 		n.tune(&c)
@@ -254,6 +263,24 @@ func (n *rigNode) kill() {
 		n.unplug()
 		s.abandon()
 	}
+}
+
+// breaks sets the hook.
+func (n *rigNode) breaks(f func(op string) error) { n.hook.Store(&f) }
+
+// inFlight sends a request and returns when the executor has it in hand: what comes now waits. (Its log must be held.)
+func inFlight(t testing.TB, s *Store, r *board.Request) <-chan board.Result {
+	t.Helper()
+	rounds, got := s.exec.rounds.Load(), make(chan board.Result, 1)
+	go func() { got <- s.Do(ctx(t), r) }()
+	waitFor(t, "a request is in flight", func() bool { return s.exec.rounds.Load() > rounds })
+	return got
+}
+
+func waiting(s *Store) int {
+	s.exec.queue.mu.Lock()
+	defer s.exec.queue.mu.Unlock()
+	return len(s.exec.queue.calls)
 }
 
 // single is a fleet of one that leads.
