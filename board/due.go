@@ -65,8 +65,22 @@ func (t *tx) dueClaim(r *Run, d *Due) *Error {
 	if o := GetOrder(t, r.Node, r.Order); o == nil || o.State != OrderPending {
 		return nil
 	}
-	return t.observed(r, "orphaned", map[string]any{"stale_lock": Lock(t, r), "claim_expires": d.At / 1000,
+	return t.lasting(r, d, "orphaned", map[string]any{"stale_lock": Lock(t, r), "claim_expires": d.At / 1000,
 		"error": fmt.Sprintf("%s did not take the start in time", t.nodeName(r.Node))})
+}
+
+// offerAgain is when what lasts is offered again to a workflow that did not take it (architecture.md §8).
+const offerAgain = 30_000
+
+// lasting offers what lasts; when no transition takes it, it is due again later.
+func (t *tx) lasting(r *Run, d *Due, event string, payload map[string]any) *Error {
+	f := t.fork()
+	if err := f.observed(r, event, payload); err == nil {
+		t.join(f)
+	} else {
+		t.putDue(t.env.Now+offerAgain, d.Kind, d.Key)
+	}
+	return nil
 }
 
 // dueRun is a run past its runtime, counted from its claim (SUP-06).
@@ -74,7 +88,7 @@ func (t *tx) dueRun(r *Run, d *Due) *Error {
 	if r == nil || r.State == RunEnded || r.Runtime == 0 {
 		return nil
 	}
-	return t.observed(r, "timed_out", map[string]any{"limit": r.Runtime / 1000, "limit_seconds": r.Runtime / 1000,
+	return t.lasting(r, d, "timed_out", map[string]any{"limit": r.Runtime / 1000, "limit_seconds": r.Runtime / 1000,
 		"error": fmt.Sprintf("over its limit of %d s", r.Runtime/1000)})
 }
 

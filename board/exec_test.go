@@ -435,7 +435,7 @@ func TestJoinByToken(t *testing.T) {
 	f.must(f.person(VTokenCreate), TokenCreate{ID: HashSecret("once"), Role: "node", TTL: 60, Uses: 1})
 	f.must(f.person(VTokenCreate), TokenCreate{ID: HashSecret("view"), Role: "viewer", TTL: 60})
 	join := func(name, secret string) Result {
-		return f.do(Request{Actor: Actor{Kind: ActorNode, Node: "node" + name}, Verb: VNodeJoin}, NodeJoin{Node: NodeUp{ID: "node" + name, Name: name, Slots: 2}, Token: HashSecret(secret)})
+		return f.do(Request{Actor: Actor{Kind: ActorNode, Node: "node" + name}, Verb: VNodeJoin}, NodeJoin{Node: NodeUp{ID: "node" + name, Name: name, Slots: 2}, Secret: secret})
 	}
 	if res := join("cleo", "view"); code(res) != Refused {
 		t.Fatalf("joined with a viewer's token: %v", res.Err)
@@ -447,7 +447,7 @@ func TestJoinByToken(t *testing.T) {
 		t.Fatalf("a token of one use let two in: %v", res.Err)
 	}
 	f.must(f.person(VTokenCreate), TokenCreate{ID: HashSecret("late"), Role: "node", TTL: 60})
-	if res := f.do(Request{Actor: Actor{Kind: ActorNode, Node: "nx"}, Verb: VNodeJoin}, NodeJoin{Node: NodeUp{ID: "nx", Name: "atlas"}, Token: HashSecret("late")}); code(res) != Conflict {
+	if res := f.do(Request{Actor: Actor{Kind: ActorNode, Node: "nx"}, Verb: VNodeJoin}, NodeJoin{Node: NodeUp{ID: "nx", Name: "atlas"}, Secret: "late"}); code(res) != Conflict {
 		t.Fatalf("one name on two machines: %v", res.Err)
 	}
 	f.now += 61_000

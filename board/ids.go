@@ -14,7 +14,7 @@ const (
 	MaxRequestIDs   = 200_000
 	RequestIDTime   = 24 * 60 * 60 * 1000 // ms of board time
 	evictPerRequest = 4
-	walkPerRequest  = 32
+	walkPerRequest  = 6
 )
 
 // CheckBelow is the check of a first try whose id lies below the horizon: it was

@@ -79,7 +79,7 @@ func nodeJoin(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	k := GetToken(t, a.Token)
+	k := GetToken(t, HashSecret(a.Secret))
 	switch {
 	case k == nil:
 		return nil, Errorf(Refused, "this token is not known here: it was revoked, used up, or is of another fleet").WithHint("make a new one on a node of the fleet: muster token create")

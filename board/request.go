@@ -180,8 +180,8 @@ type NodeUp struct {
 
 // NodeJoin adds a node to the list, by a token.
 type NodeJoin struct {
-	Node  NodeUp `json:"node"`
-	Token string `json:"token"` // hash of its secret
+	Node   NodeUp `json:"node"`
+	Secret string `json:"secret"` // of the token: only the leader turns it into the hash that the state has
 }
 
 // NodeUpdate changes addresses or readings that placement needs.

@@ -139,7 +139,7 @@ func isOutcome(res board.Result) bool {
 		return true
 	}
 	switch res.Err.Code {
-	case board.Unavailable, board.Exhausted, board.Internal:
+	case board.Unavailable, board.Internal:
 		return false
 	case board.UnknownOutcome:
 		return res.Err.Check == board.CheckBelow // too old to be told, for ever

@@ -57,7 +57,7 @@ func newRig(t testing.TB, yaml string, nodes ...string) *rig {
 	r.online(nodes[0])
 	for _, n := range nodes[1:] {
 		r.person(board.VTokenCreate, board.TokenCreate{ID: board.HashSecret(n), Role: "node", TTL: 60})
-		r.must(board.Actor{Kind: board.ActorNode, Node: "n-" + n}, board.VNodeJoin, board.NodeJoin{Node: board.NodeUp{ID: "n-" + n, Name: n, Slots: 2}, Token: board.HashSecret(n)})
+		r.must(board.Actor{Kind: board.ActorNode, Node: "n-" + n}, board.VNodeJoin, board.NodeJoin{Node: board.NodeUp{ID: "n-" + n, Name: n, Slots: 2}, Secret: n})
 		r.online(n)
 	}
 	if yaml != "" {

@@ -27,7 +27,6 @@ type Config struct {
 	Logger    *slog.Logger
 	Progress  func(string) // what a person who waits for the start reads
 	LogKind   string       // log store: "" is the default one
-	SmallMmap bool         // tests: a state file that grows under readers
 
 	Lease lease.Config // times of the contact; zero is the default
 }

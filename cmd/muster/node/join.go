@@ -124,13 +124,14 @@ func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"v": 1, "data": data, "error": err})
 	}
 	peer, shown := r.Context().Value(peerKey{}).(mesh.NodeID)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(callTimeout)) // a stranger who says nothing holds nothing
 	var msg joinMsg
 	err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&msg)
 	if err != nil || !shown || msg.Node.ID != string(peer) || string(mesh.IDOfKey(msg.Node.Key)) != msg.Node.ID {
 		answer(nil, board.Errorf(board.Refused, "a machine joins by showing its own key"))
 		return
 	}
-	args, err := json.Marshal(board.NodeJoin{Node: msg.Node, Token: board.HashSecret(msg.Secret)})
+	args, err := json.Marshal(board.NodeJoin{Node: msg.Node, Secret: msg.Secret})
 	if err != nil {
 		answer(nil, board.Errorf(board.Internal, "join: %v", err))
 		return

@@ -16,18 +16,19 @@ import (
 // leading is what a node knows and does only while it leads: the contact table,
 // the readings of the nodes, the scheduler of the term.
 type leading struct {
-	n     *Node
-	mu    sync.Mutex
-	table *lease.Table
-	last  map[string]board.Reading // as told with each node's last contact
-	news  chan struct{}            // one slot: a node's state has changed by a contact
-	sched *scheduler.Loop
-	marks marks
-	alarm string // DIVERGED, when no majority agrees on what the state is
+	n       *Node
+	mu      sync.Mutex
+	table   *lease.Table
+	last    map[string]board.Reading // as told with each node's last contact
+	applied map[string]uint64        // raft index a node had applied at its last contact
+	news    chan struct{}            // one slot: a node's state has changed by a contact
+	sched   *scheduler.Loop
+	marks   marks
+	alarm   string // DIVERGED, when no majority agrees on what the state is
 }
 
 func newLeading(n *Node) *leading {
-	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, news: make(chan struct{}, 1)}
+	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, applied: map[string]uint64{}, news: make(chan struct{}, 1)}
 }
 
 // run follows the terms: while this node leads and its executor is ready, the
@@ -58,6 +59,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 	l.mu.Lock()
 	l.table.Begin(term, bootNow())
 	clear(l.last)
+	clear(l.applied)
 	l.marks, l.alarm = marks{}, ""
 	l.sched = scheduler.New(scheduler.Config{Store: termStore{l}, Feed: feedSub{l.n.store.Subscribe(scheduler.Wants)}, Contacts: l,
 		Workflows: l.n.flows, Now: l.n.store.BoardTime, Logger: l.n.log.With("component", "scheduler")})
@@ -95,7 +97,7 @@ func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (con
 	l.mu.Lock()
 	ask := l.table.Asked(peer, bootNow())
 	was, known := l.last[peer]
-	l.last[peer] = msg.Reading
+	l.last[peer], l.applied[peer] = msg.Reading, msg.Applied
 	round := l.table.Round()
 	sched := l.sched
 	odd := l.compare(peer, msg, own)
@@ -140,6 +142,18 @@ func (s termStore) Do(ctx context.Context, req *board.Request) board.Result {
 }
 
 func (s termStore) View(fn func(board.View) error) error { return s.l.n.store.View(fn) }
+
+// mayLag is how many log entries a replica may be behind when it is made a voter:
+// until it has caught up nothing could be written without the others.
+const mayLag = 1000
+
+// behind tells of a node that has not applied nearly what this one has.
+func (l *leading) behind(node string) bool {
+	index, _ := l.n.store.Applied()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.applied[node]+mayLag < index
+}
 
 // State implements scheduler.Contacts: the verdict on a node and its last reading.
 func (l *leading) State(node string) board.Reading {

@@ -48,7 +48,7 @@ type ownMark struct {
 }
 
 func (l *leading) ownMark(msg contactMsg) (m ownMark) {
-	if msg.MarkAt == 0 {
+	if _, seq := l.n.store.Applied(); msg.MarkAt == 0 || msg.MarkAt > seq { // of a Seq that is not here there is nothing to compare
 		return m
 	}
 	if at, h, ok := l.n.store.Mark(msg.MarkAt); ok && at == msg.MarkAt {
@@ -64,7 +64,7 @@ func (l *leading) ownMark(msg contactMsg) (m ownMark) {
 // compare takes the mark of a contact and says whether its node must fetch anew.
 // The caller holds the lock.
 func (l *leading) compare(peer string, msg contactMsg, own ownMark) bool {
-	if msg.MarkAt == 0 {
+	if msg.MarkAt == 0 || own.nodes == 0 {
 		return false
 	}
 	if msg.MarkAt > l.marks.at {

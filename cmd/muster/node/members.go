@@ -66,7 +66,7 @@ func (l *leading) membersOnce(ctx context.Context) (again time.Duration, err err
 		}
 		now := l.n.store.BoardTime()
 		s, wait := nextStep(membersIn{Servers: servers, Nodes: nodes, Self: string(l.n.ident.ID), Now: now, Young: young,
-			Online: func(id string) bool { return l.State(id).State == board.NodeOnline }})
+			Online: func(id string) bool { return l.State(id).State == board.NodeOnline }, Behind: l.behind})
 		if s == nil {
 			return wait, nil
 		}
@@ -109,6 +109,7 @@ type membersIn struct {
 	Now     int64
 	Young   bool // a fleet younger than an hour
 	Online  func(id string) bool
+	Behind  func(id string) bool // its log is far behind: not yet a voter
 }
 
 // nextStep is the next change of Raft's configuration, or nil; wait says when
@@ -149,6 +150,9 @@ func nextStep(in membersIn) (*step, time.Duration) {
 	return nil, wait
 }
 
+// lagWait is when a replica that was behind is looked at again.
+const lagWait = 2 * time.Second
+
 // nextVoter is the simple voter rule. A person's word (promote, demote) overrides
 // the rule of batteries, never the count: 1, 3 or 5.
 func nextVoter(in membersIn, byNode map[string]string) (*step, time.Duration) {
@@ -162,7 +166,11 @@ func nextVoter(in membersIn, byNode map[string]string) (*step, time.Duration) {
 		if n.NoVote || n.Battery && !n.Vote || byNode[n.ID] == "" || !in.Online(n.ID) {
 			continue
 		}
-		if d := stableFor(n, in); d > 0 {
+		d := stableFor(n, in)
+		if d == 0 && in.Behind(n.ID) {
+			d = lagWait
+		}
+		if d > 0 {
 			if wait == 0 || d < wait {
 				wait = d
 			}

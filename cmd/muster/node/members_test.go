@@ -42,6 +42,7 @@ func TestNextStep(t *testing.T) {
 		"three: the first":          {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "promote b/s", 0},
 		"three: then the second":    {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": false}, "", "promote c/s", 0},
 		"not yet stable":            {[]board.Node{node("a", lead), node("b", fresh), node("c", nil)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "", 6 * time.Second},
+		"far behind":                {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "", 2 * time.Second},
 		"one is offline":            {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "b", "", 0},
 		"the third failed":          {[]board.Node{node("a", lead), node("b", nil), node("c", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": false}, "c", "demote b/s", 0},
 		"laptops do not vote":       {[]board.Node{node("a", lead), node("b", battery), node("c", battery)}, map[string]bool{"a/s": true, "b/s": false, "c/s": false}, "", "", 0},
@@ -55,7 +56,7 @@ func TestNextStep(t *testing.T) {
 		"the list follows":          {[]board.Node{node("a", lead), node("b", nil), node("c", lead)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "", "record b voter", 0},
 		"a fourth stays a replica":  {[]board.Node{node("a", lead), node("b", lead), node("c", lead), node("d", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true, "d/s": false}, "", "", 0},
 	} {
-		s, wait := nextStep(membersIn{Servers: tc.servers, Nodes: tc.nodes, Self: "a", Now: now, Young: true, Online: func(id string) bool { return id != tc.offline }})
+		s, wait := nextStep(membersIn{Servers: tc.servers, Nodes: tc.nodes, Self: "a", Now: now, Young: true, Online: func(id string) bool { return id != tc.offline }, Behind: func(id string) bool { return name == "far behind" && id == "b" }})
 		got := ""
 		if s != nil {
 			got = s.what + " " + s.server

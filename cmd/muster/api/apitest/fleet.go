@@ -375,7 +375,7 @@ func (f *Fleet) Serve(dir string) (*api.Server, error) {
 func (f *Fleet) Join(name, local string) {
 	f.Must(Manager(), board.VTokenCreate, board.TokenCreate{ID: board.HashSecret(name), Role: "node", Local: local, Uses: 1})
 	id := "node" + name
-	f.Must(board.Actor{Kind: board.ActorNode, Name: name, Node: id}, board.VNodeJoin, board.NodeJoin{Token: board.HashSecret(name), Node: board.NodeUp{ID: id, Name: name, Slots: 2, OS: "linux", Arch: "amd64", Version: "test"}})
+	f.Must(board.Actor{Kind: board.ActorNode, Name: name, Node: id}, board.VNodeJoin, board.NodeJoin{Secret: name, Node: board.NodeUp{ID: id, Name: name, Slots: 2, OS: "linux", Arch: "amd64", Version: "test"}})
 	f.mu.Lock()
 	f.Local = id
 	f.mu.Unlock()
