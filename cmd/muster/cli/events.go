@@ -171,7 +171,10 @@ func (a *app) waitFor(ctx context.Context, id string, until []string) error {
 		return false, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) || err != nil && ctx.Err() == context.DeadlineExceeded {
-		return board.Errorf(board.Refused, "card %s is %s after %s, not %s", id, orElse(last.Status, "unknown"), a.timeout.Round(time.Millisecond), strings.Join(until, " or ")).
+		if last.Status == "" {
+			return board.Errorf(board.Unavailable, "the node did not answer about card %s within %s", id, a.timeout.Round(time.Millisecond)).WithCheck("no_node").WithHint("give more --timeout; see: muster status")
+		}
+		return board.Errorf(board.Refused, "card %s is %s after %s, not %s", id, last.Status, a.timeout.Round(time.Millisecond), strings.Join(until, " or ")).
 			WithCheck("timeout").WithHint("see: muster why %s", id)
 	}
 	return err
