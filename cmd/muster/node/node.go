@@ -176,7 +176,7 @@ func (n *Node) openMesh() error {
 		return err
 	}
 	if err := m.Open(); err != nil {
-		return fmt.Errorf("listen on %s: %w", n.cfg.Listen, err)
+		return err
 	}
 	n.mesh = m
 	for _, p := range n.mem.Peers {
