@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"muster/board"
@@ -24,7 +23,7 @@ type crowd struct {
 // order, in one transaction: a state in memory is filled by appending.
 func newCrowd(b *testing.B, cards int) *crowd {
 	r := newRig(b, shell, "atlas")
-	r.states["n-atlas"] = board.Reading{State: board.NodeOnline, Slots: 2, Pressure: "normal"}
+	r.set("n-atlas", board.Reading{State: board.NodeOnline, Slots: 2, Pressure: "normal"})
 	c := &crowd{rig: r}
 	pattern := r.add("sh")
 	c.loose = r.add("")
@@ -42,7 +41,7 @@ func newCrowd(b *testing.B, cards int) *crowd {
 	r.v.Apply(&txn)
 	f := &rigFeed{c: make(chan struct{}, 1), all: true}
 	r.subs = append(r.subs, f)
-	r.loop = New(Config{Store: r, Feed: f, Contacts: rigContacts{r, &sync.Mutex{}}, Workflows: r.ws, Now: r.now})
+	r.loop = New(Config{Store: r, Feed: f, Contacts: rigContacts{r}, Workflows: r.ws, Now: r.now})
 	r.loop.scan()
 	c.rounds() // fills both slots; the others are given their reasons
 	if c.session() == nil {

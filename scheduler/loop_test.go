@@ -63,7 +63,7 @@ func TestLoopWakesForDueTimes(t *testing.T) {
 		run := r.current()[0]
 		time.Sleep(901 * time.Second)
 		synctest.Wait()
-		if got := board.GetRun(r.v, run.ID); got.Outcome != "reclaimed" || got.Stop == "" || r.card(id).Run != "" {
+		if got := r.run(run.ID); got.Outcome != "reclaimed" || got.Stop == "" || r.card(id).Run != "" {
 			r.t.Fatalf("after its expiry: run %s, stop %q, card run %q", got.Outcome, got.Stop, r.card(id).Run)
 		}
 	})
@@ -78,18 +78,19 @@ func TestLoopMachineAway(t *testing.T) {
 		run := r.current()[0]
 		r.launch(run)
 		r.person(board.VCardEdit, board.CardEdit{Card: id, CardFields: board.CardFields{Machine: new(string)}})
-		r.states["n-atlas"] = board.Reading{State: board.NodeUnknown}
+		r.set("n-atlas", board.Reading{State: board.NodeUnknown})
 		r.loop.Poke()
 		time.Sleep(9 * time.Minute) // less than the lease: nothing else may end it
-		if n := board.GetNode(r.v, "n-atlas"); n.State != board.NodeOnline || r.card(id).Run != run.ID {
+		synctest.Wait()
+		if n := r.node("n-atlas"); n.State != board.NodeOnline || r.card(id).Run != run.ID {
 			r.t.Fatal("INV-01: something was concluded without a reading")
 		}
-		r.states["n-atlas"] = board.Reading{State: board.NodeOffline, AgeMS: 0}
-		r.heard["n-atlas"] = time.Now()
+		r.set("n-atlas", board.Reading{State: board.NodeOffline, AgeMS: 0})
+		r.hear("n-atlas")
 		went := r.now()
 		r.loop.Poke()
 		synctest.Wait()
-		if n := board.GetNode(r.v, "n-atlas"); n.State != board.NodeOffline || n.OfflineSince != went {
+		if n := r.node("n-atlas"); n.State != board.NodeOffline || n.OfflineSince != went {
 			r.t.Fatalf("offline since %d, want %d", n.OfflineSince, went)
 		}
 		time.Sleep(599 * time.Second)
@@ -97,7 +98,7 @@ func TestLoopMachineAway(t *testing.T) {
 		if r.card(id).Run != run.ID {
 			r.t.Fatal("taken away before the threshold")
 		}
-		if n := count(r.asked, board.VNodeState); n != 1 {
+		if n := r.count(board.VNodeState); n != 1 {
 			r.t.Fatalf("M-10: %d changes of state were written, want 1", n)
 		}
 		time.Sleep(2 * time.Second)
@@ -105,24 +106,15 @@ func TestLoopMachineAway(t *testing.T) {
 		if c := r.card(id); c.Run != "" || c.Status != "ready" {
 			r.t.Fatalf("after the threshold: %s, run %q", c.Status, c.Run)
 		}
-		if h := board.GetHeld(r.v, run.ID); h == nil || !h.Stopping {
+		if h := r.heldRow(run.ID); h == nil || !h.Stopping {
 			r.t.Fatalf("M-35: held %+v, want stopping", h)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if now := r.current(); len(now) != 1 || now[0].Node != "n-borea" || board.GetRun(r.v, run.ID).Gone != board.GoneLease {
-			r.t.Fatalf("after lease and margin: %+v, gone %q", now, board.GetRun(r.v, run.ID).Gone)
+		if now := r.current(); len(now) != 1 || now[0].Node != "n-borea" || r.run(run.ID).Gone != board.GoneLease {
+			r.t.Fatalf("after lease and margin: %+v, gone %q", now, r.run(run.ID).Gone)
 		}
 	})
-}
-
-func count(list []string, s string) (n int) {
-	for _, x := range list {
-		if x == s {
-			n++
-		}
-	}
-	return n
 }
 
 // A start that the executor refuses for a reason the plan did not foresee is not asked for again and again.
@@ -130,9 +122,10 @@ func TestLoopBacksOff(t *testing.T) {
 	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
 		r.add("sh")
 		synctest.Wait()
-		before := count(r.asked, board.VStart)
+		before := r.count(board.VStart)
 		time.Sleep(time.Hour)
-		if n := count(r.asked, board.VStart) - before; n > 0 {
+		synctest.Wait()
+		if n := r.count(board.VStart) - before; n > 0 {
 			r.t.Fatalf("%d starts in an idle hour", n)
 		}
 	})
@@ -231,9 +224,9 @@ func (r *rig) randomStep(i, s int, cards *[]string) {
 		}
 	case 5:
 		id := []string{"n-atlas", "n-borea"}[i%2]
-		x := r.states[id]
+		x := r.state(id)
 		x.Estop = !x.Estop
-		r.states[id] = x
+		r.set(id, x)
 		r.loop.Poke()
 	case 6:
 		for _, id := range slices.Backward(*cards) {
@@ -252,6 +245,7 @@ func (r *rig) randomStep(i, s int, cards *[]string) {
 		}
 	case 8:
 		time.Sleep(time.Duration(i) * time.Second)
+		synctest.Wait()
 	}
 }
 
@@ -320,10 +314,10 @@ func TestLoopPausesWhenDueTimesAreNotTaken(t *testing.T) {
 		synctest.Wait()
 		r.refuse = board.VDue
 		r.add("sh", func(a *board.CardAdd) { at := r.now() + 1000; a.StartAfter = &at })
-		before := count(r.asked, board.VDue)
+		before := r.count(board.VDue)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		if n := count(r.asked, board.VDue) - before; n < 2 || n > 60 {
+		if n := r.count(board.VDue) - before; n < 2 || n > 60 {
 			r.t.Fatalf("asked %d times in half a minute", n)
 		}
 	})

@@ -81,16 +81,16 @@ func TestPlace(t *testing.T) {
 		"prefer":                     {"east", nil, nil, "n-borea"},
 		"the card's machine":         {"sh", []func(*board.CardAdd){machine("borea")}, nil, "n-borea"},
 		"its machine is offline": {"sh", []func(*board.CardAdd){machine("borea")}, func(r *rig) {
-			r.states["n-borea"] = board.Reading{State: board.NodeOffline}
+			r.set("n-borea", board.Reading{State: board.NodeOffline})
 		}, "borea is offline"},
-		"one is offline": {"sh", nil, func(r *rig) { r.states["n-atlas"] = board.Reading{State: board.NodeOffline} }, "n-borea"},
-		"one is unknown": {"sh", nil, func(r *rig) { delete(r.states, "n-atlas") }, "n-borea"},
+		"one is offline": {"sh", nil, func(r *rig) { r.set("n-atlas", board.Reading{State: board.NodeOffline}) }, "n-borea"},
+		"one is unknown": {"sh", nil, func(r *rig) { r.set("n-atlas", board.Reading{State: board.NodeUnknown}) }, "n-borea"},
 		"ESTOP": {"sh", nil, func(r *rig) {
-			r.states["n-atlas"] = board.Reading{State: board.NodeOnline, Slots: 2, Estop: true}
+			r.set("n-atlas", board.Reading{State: board.NodeOnline, Slots: 2, Estop: true})
 		}, "n-borea"},
 		"critical memory": {"sh", nil, func(r *rig) {
 			for id := range r.states {
-				r.states[id] = board.Reading{State: board.NodeOnline, Slots: 2, Pressure: "critical"}
+				r.set(id, board.Reading{State: board.NodeOnline, Slots: 2, Pressure: "critical"})
 			}
 		}, "not eligible"},
 	} {
@@ -211,7 +211,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatalf("the forced run is not marked: %+v", run)
 	}
 	id = r.add("sh")
-	r.states["n-atlas"] = board.Reading{State: board.NodeOnline, Slots: 2, Estop: true}
+	r.set("n-atlas", board.Reading{State: board.NodeOnline, Slots: 2, Estop: true})
 	if _, err := ask(true); err == nil || err.Check != "estop" {
 		t.Fatalf("a forced start past an ESTOP: %v", err)
 	}

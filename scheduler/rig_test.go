@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,14 +22,15 @@ type rig struct {
 	ws     *board.Workflows
 	began  time.Time
 	subs   []*rigFeed
+	sm     sync.Mutex // states and heard: what the contact table would say
 	states map[string]board.Reading
 	heard  map[string]time.Time // last answer to a node
 	loop   *Loop
 	asked  []string // verbs the loop has asked for
 	num    map[string]uint64
 
-	condemned int    // nodes that get no answer now
-	refuse    string // verb that the executor does not take
+	condemned atomic.Int64 // nodes that get no answer now
+	refuse    string       // verb that the executor does not take
 }
 
 const t0 = int64(1_800_000_000_000)
@@ -80,8 +82,8 @@ profiles:
 `
 
 func (r *rig) online(name string) {
-	r.states["n-"+name] = board.Reading{State: board.NodeOnline, Slots: 2, Pressure: "normal"}
-	r.heard["n-"+name] = time.Now()
+	r.set("n-"+name, board.Reading{State: board.NodeOnline, Slots: 2, Pressure: "normal"})
+	r.hear("n-" + name)
 }
 
 func (r *rig) now() int64 { return t0 + time.Since(r.began).Milliseconds() }
@@ -91,7 +93,7 @@ func (r *rig) Do(_ context.Context, req *board.Request) board.Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = append(r.asked, req.Verb)
-	if req.Verb == board.VGone && r.condemned == 0 {
+	if req.Verb == board.VGone && r.condemned.Load() == 0 {
 		r.t.Error("a session is counted gone by lease while its node may still be answered")
 	}
 	if req.Verb == r.refuse {
@@ -125,7 +127,22 @@ func (r *rig) View(fn func(board.View) error) error {
 	return fn(r.v)
 }
 
+// set is what the contact table says of a node from now on; hear is an answer to it.
+func (r *rig) set(id string, x board.Reading) {
+	r.sm.Lock()
+	defer r.sm.Unlock()
+	r.states[id] = x
+}
+
+func (r *rig) hear(id string) {
+	r.sm.Lock()
+	defer r.sm.Unlock()
+	r.heard[id] = time.Now()
+}
+
 func (r *rig) state(id string) board.Reading {
+	r.sm.Lock()
+	defer r.sm.Unlock()
 	if s, ok := r.states[id]; ok {
 		return s
 	}
@@ -133,36 +150,29 @@ func (r *rig) state(id string) board.Reading {
 }
 
 // rigContacts is the rig as Contacts.
-type rigContacts struct {
-	r  *rig
-	mu *sync.Mutex
-}
+type rigContacts struct{ r *rig }
 
-func (c rigContacts) State(id string) board.Reading {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.r.state(id)
-}
+func (c rigContacts) State(id string) board.Reading { return c.r.state(id) }
 
 func (c rigContacts) GoneIn(node string, lease time.Duration) (time.Duration, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if lease <= 0 {
 		return 0, false
 	}
 	if c.r.state(node).State == board.NodeOnline {
-		c.r.heard[node] = time.Now() // who is online was just answered
+		c.r.hear(node) // who is online was just answered
 	}
+	c.r.sm.Lock()
+	defer c.r.sm.Unlock()
 	return time.Until(c.r.heard[node].Add(lease + 5*time.Second)), true
 }
 
 func (c rigContacts) Condemn(node string, lease time.Duration) bool {
 	d, ok := c.GoneIn(node, lease)
-	c.r.condemned++
+	c.r.condemned.Add(1)
 	return ok && d <= 0
 }
 
-func (c rigContacts) Acquit(string) { c.r.condemned-- }
+func (c rigContacts) Acquit(string) { c.r.condemned.Add(-1) }
 
 func (rigContacts) Next([]string) (time.Duration, bool) { return 0, false }
 
@@ -184,11 +194,10 @@ func (r *rig) must(a board.Actor, verb string, args any) map[string]any {
 func (r *rig) person(verb string, args any) map[string]any {
 	r.t.Helper()
 	var node string
-	for id := range r.states {
-		if board.GetNode(r.v, id) != nil {
-			node = id
-		}
-	}
+	_ = r.View(func(v board.View) error {
+		board.EachNode(v, func(n *board.Node) bool { node = n.ID; return false })
+		return nil
+	})
 	return r.must(board.Actor{Kind: board.ActorPerson, Name: "ann", Node: node}, verb, args)
 }
 
@@ -264,7 +273,7 @@ func (r *rig) lead(ctx context.Context) {
 	r.mu.Lock()
 	r.subs = append(r.subs, f)
 	r.mu.Unlock()
-	r.loop = New(Config{Store: r, Feed: f, Contacts: rigContacts{r, &sync.Mutex{}}, Workflows: r.ws, Now: r.now})
+	r.loop = New(Config{Store: r, Feed: f, Contacts: rigContacts{r}, Workflows: r.ws, Now: r.now})
 	go r.loop.Run(ctx)
 	synctest.Wait()
 }
@@ -285,8 +294,8 @@ func inBubble(t *testing.T, yaml string, nodes []string, fn func(r *rig)) {
 // noOvercommit checks at the end of every test: no machine holds more than its slots (invariant 21).
 func (r *rig) noOvercommit() {
 	r.t.Helper()
-	if r.condemned != 0 {
-		r.t.Errorf("%d nodes are left without answers", r.condemned)
+	if n := r.condemned.Load(); n != 0 {
+		r.t.Errorf("%d nodes are left without answers", n)
 	}
 	held := map[string]int64{}
 	_ = r.View(func(v board.View) error {
@@ -312,4 +321,32 @@ func starts(list []Start) string {
 		s += fmt.Sprintf("%s@%s ", x.Card, x.Node)
 	}
 	return s
+}
+
+// What the state holds, read under its lock: the loop may be at work.
+func (r *rig) run(id string) (x *board.Run) {
+	_ = r.View(func(v board.View) error { x = board.GetRun(v, id); return nil })
+	return x
+}
+
+func (r *rig) node(id string) (x *board.Node) {
+	_ = r.View(func(v board.View) error { x = board.GetNode(v, id); return nil })
+	return x
+}
+
+func (r *rig) heldRow(id string) (x *board.Held) {
+	_ = r.View(func(v board.View) error { x = board.GetHeld(v, id); return nil })
+	return x
+}
+
+// count is how often the loop has asked for a verb.
+func (r *rig) count(verb string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.asked {
+		if x == verb {
+			n++
+		}
+	}
+	return n
 }
