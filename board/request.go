@@ -219,6 +219,10 @@ const (
 	ReportGone     = "gone"         // voided or stopped, nothing lives
 )
 
+// MeansLease is what a report says of a session whose lease ran out: its machine
+// was out of touch, which is no failure of the card.
+const MeansLease = "lease"
+
 // Report is an outbox item of a node about one run.
 type Report struct {
 	Kind       string `json:"kind"`

@@ -85,6 +85,7 @@ type Exit struct {
 	Code    *int64        `json:"code,omitempty"`
 	Signal  string        `json:"signal,omitempty"`
 	Error   string        `json:"error,omitempty"`
+	Lapsed  bool          `json:"lapsed,omitempty"`  // its lease ran out: the machine was out of touch
 	Refused string        `json:"refused,omitempty"` // void, estop, late: why the keeper did not start
 	Boot    string        `json:"boot"`
 	At      lease.Instant `json:"at"`

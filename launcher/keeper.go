@@ -35,6 +35,7 @@ type keeper struct {
 	main  *syscall.WaitStatus // of the session's first process, nil while it lives
 
 	deadline lease.Instant // of the lease; 0: none
+	lapsed   bool          // it was the lease that ended the session
 	ending   bool          // TERM is out
 	killAt   lease.Instant // when KILL is due, while ending
 	killing  time.Duration // KILL is out: how long until it is sent again
@@ -230,6 +231,7 @@ func (k *keeper) due() {
 	if k.deadline != 0 {
 		due, at := lease.KeeperDue(k.deadline, k.spec.Kill, now)
 		look = at
+		k.lapsed = k.lapsed || due != lease.DueNothing && !k.ending
 		switch due {
 		case lease.DueTerm:
 			k.end(k.deadline.Sub(now), "its lease ran out: this node had no contact with the fleet")
@@ -290,7 +292,7 @@ func (k *keeper) obey(m message) message {
 
 // exit says how the session's first process ended. A signal is no code.
 func (k *keeper) exit() *Exit {
-	e := &Exit{Started: true, Error: k.why}
+	e := &Exit{Started: true, Error: k.why, Lapsed: k.lapsed}
 	switch ws := *k.main; {
 	case ws.Exited():
 		code := int64(ws.ExitStatus())

@@ -160,7 +160,7 @@ func TestLeaseEndsTheSession(t *testing.T) {
 	})
 	spec, _ := ReadSpec(dir)
 	e := finish(t, start(t, k, dir), dir)
-	if e.Signal != "SIGKILL" || e.Code != nil || !strings.Contains(e.Error, "lease") {
+	if e.Signal != "SIGKILL" || e.Code != nil || !e.Lapsed || !strings.Contains(e.Error, "lease") {
 		t.Errorf("record %+v, want killed by the lease", e)
 	}
 	if e.At < spec.Deadline || e.At > spec.Deadline.Add(5*time.Second) {

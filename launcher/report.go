@@ -47,7 +47,9 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 	case lease.ActExited:
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
-			rep.Means = n.means(e)
+			if rep.Means = n.means(e); e.Lapsed {
+				rep.Means = board.MeansLease
+			}
 			it.Boot, it.At, it.Wall = e.Boot, e.At, e.Wall
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestTransitions(t *testing.T) {
 	w := Default()
 	ts := w.Transitions("running", "exited")
-	if len(ts) != 5 || ts[0].Guard.Source() != `payload.code == 0 && profile.verdict == "exit"` || ts[1].Guard.Source() != `payload.code == 75 || payload.means == "rate_limit"` || ts[4].Guard != nil {
+	if len(ts) != 6 || ts[0].Guard.Source() != `payload.code == 0 && profile.verdict == "exit"` || ts[1].Guard.Source() != `payload.code == 75 || payload.means == "rate_limit"` || ts[5].Guard != nil {
 		t.Errorf("exited in running: %d transitions, first %q", len(ts), ts[0].Guard.Source())
 	}
 	if n := len(w.Transitions("done", "nonsense")); n != 0 {
