@@ -81,7 +81,7 @@ profiles: {codex: null, claude: {model: big, workspace: {kind: dir, path: /x}}}
 	if s := w.Statuses["reviewing"].Run; s.Session.Source() != "other" || s.Role != "reviewer" {
 		t.Errorf("a map is not merged key by key: %+v", s)
 	}
-	if len(w.Transitions("reviewing", "exited")) != 4 || len(w.Transitions("todo", "promote")) != 0 || len(w.On["reclaim"]) != 0 {
+	if len(w.Transitions("reviewing", "exited")) != 5 || len(w.Transitions("todo", "promote")) != 0 || len(w.On["reclaim"]) != 0 {
 		t.Error("null does not remove")
 	}
 	if n := len(w.On["complete"]); n != 1 {
