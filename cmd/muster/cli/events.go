@@ -148,6 +148,20 @@ time is up, or when a card is finished in another way (cancelled, say).`
 	return c
 }
 
+// knownStatuses refuses a status that the board does not have: a typing mistake would be waited for without end.
+func (a *app) knownStatuses(ctx context.Context, slug string, until []string) error {
+	b, err := api.Decode[api.BoardDetail](a.get(ctx, "/v1/boards/"+url.PathEscape(slug), nil))
+	if err != nil || len(b.Statuses) == 0 {
+		return err
+	}
+	for _, s := range until {
+		if !slices.Contains(b.Statuses, s) {
+			return board.Errorf(board.Invalid, "board %s has no status %q", slug, s).WithHint("it has: %s", strings.Join(b.Statuses, ", "))
+		}
+	}
+	return nil
+}
+
 // waitFor waits for one card, by the event stream. A card that is finished
 // another way is waited for no longer: that is a failure, with a reason.
 func (a *app) waitFor(ctx context.Context, id string, until []string) error {
@@ -158,7 +172,13 @@ func (a *app) waitFor(ctx context.Context, id string, until []string) error {
 		if err != nil {
 			return false, err
 		}
+		first := last.ID == ""
 		last = c
+		if first && !slices.Contains(until, c.Status) {
+			if err := a.knownStatuses(ctx, c.Board, until); err != nil {
+				return false, err
+			}
+		}
 		switch {
 		case slices.Contains(until, c.Status):
 			return true, show(a, ans, nil, func(d api.CardDetail) []string { return []string{d.ID} }, func(d api.CardDetail) { a.printf("%s is %s\n", oneLine(d.ID), oneLine(d.Status)) })

@@ -60,6 +60,7 @@ func TestWaitEndsInVain(t *testing.T) {
 	}{
 		{[]string{"wait", "d-1", "--until", "review"}, "card d-1 is done and will not be review by itself"},
 		{[]string{"wait", "d-99"}, "no card"},
+		{[]string{"wait", "d-3", "--until", "dnoe"}, `board default has no status "dnoe"`},
 	} {
 		if _, err, code := w.run(x.args...); code != 1 || !strings.Contains(err, x.words) {
 			t.Errorf("%q: exit %d: %s", x.args, code, err)
