@@ -118,8 +118,10 @@ type readingsAns struct {
 
 func (n *Node) liveReadings() readingsAns {
 	ans := readingsAns{Leader: n.leaderNode(), Term: n.store.Term(), Nodes: map[string]board.Reading{}}
-	if a := n.lease.alarmed(); a != "" {
-		ans.Alarms = append(ans.Alarms, a)
+	for _, a := range []string{n.lease.alarmed(), n.space.alarm()} {
+		if a != "" {
+			ans.Alarms = append(ans.Alarms, a)
+		}
 	}
 	for _, p := range n.nodeList() {
 		ans.Nodes[p.ID] = n.lease.State(p.ID)

@@ -45,8 +45,9 @@ type Node struct {
 	gossip atomic.Pointer[[]byte]
 	hint   atomic.Pointer[string] // who leads, as a peer said
 	era    atomic.Pointer[string] // number and random half of the era of this node's state
-	flows  *board.Workflows       // what is compiled for answers, beside the executor's own
-	told   atomic.Uint64          // highest Seq answered to anybody (M-31)
+	space  *space
+	flows  *board.Workflows // what is compiled for answers, beside the executor's own
+	told   atomic.Uint64    // highest Seq answered to anybody (M-31)
 
 	mu         sync.Mutex
 	clock      lease.Clock
@@ -72,7 +73,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, log: cfg.Logger, leadCh: make(chan struct{}), contactNow: make(chan struct{}, 1), done: make(chan struct{}), ready: make(chan struct{})}
-	n.clock, n.flows = lease.NewClock(cfg.Lease), board.NewWorkflows()
+	n.clock, n.flows, n.space = lease.NewClock(cfg.Lease), board.NewWorkflows(), &space{dir: cfg.Data}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.g, n.ctx = errgroup.WithContext(n.ctx)
 	return n, nil
