@@ -51,7 +51,7 @@ func (b backend) Read(ctx context.Context, consistent bool, fn func(board.View) 
 		cancel()
 	}
 	f := api.Fresh{Age: -1}
-	if age, ok := n.Clock().Age(bootNow()); ok {
+	if age, ok := n.Clock().Age(n.now()); ok {
 		f.Age = age
 	}
 	err := n.store.View(func(v board.View) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster/board/lease"
+	"muster/mesh"
 )
 
 // Config is all that one node is told from outside.
@@ -27,6 +28,8 @@ type Config struct {
 	Logger    *slog.Logger
 	Progress  func(string) // what a person who waits for the start reads
 	LogKind   string       // log store: "" is the default one
+
+	Boot func() time.Duration // a clock that counts sleep; nil is the machine's (tests let a machine sleep)
 
 	Lease lease.Config // times of the contact; zero is the default
 }
@@ -62,6 +65,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Progress == nil {
 		c.Progress = func(string) {}
+	}
+	if c.Boot == nil {
+		c.Boot = mesh.BootClock
 	}
 	if c.Lease == (lease.Config{}) {
 		c.Lease = lease.DefaultConfig()

@@ -78,7 +78,7 @@ func (n *Node) contactOnce(ctx context.Context, changed <-chan struct{}) bool {
 	defer cancel()
 	go until(ctx, changed, cancel)
 	n.mu.Lock()
-	tok := n.clock.Sent(bootNow())
+	tok := n.clock.Sent(n.now())
 	n.mu.Unlock()
 	var ans contactAns
 	if peer == string(n.ident.ID) {
@@ -97,7 +97,7 @@ func (n *Node) contactOnce(ctx context.Context, changed <-chan struct{}) bool {
 		n.odd()
 		return false
 	}
-	n.clock = n.clock.Answered(tok, ans.Term, ans.Commit, bootNow())
+	n.clock = n.clock.Answered(tok, ans.Term, ans.Commit, n.now())
 	n.heardTime = ans.Time
 	n.mu.Unlock()
 	n.launch.Contact()
@@ -134,4 +134,5 @@ func (n *Node) Clock() lease.Clock {
 	return n.clock
 }
 
-func bootNow() lease.Instant { return lease.Instant(mesh.BootClock()) }
+// now is this machine's clock that counts sleep.
+func (n *Node) now() lease.Instant { return lease.Instant(n.cfg.Boot()) }

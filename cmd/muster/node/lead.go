@@ -57,7 +57,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.mu.Lock()
-	l.table.Begin(term, bootNow())
+	l.table.Begin(term, l.n.now())
 	clear(l.last)
 	clear(l.applied)
 	l.marks, l.alarm = marks{}, ""
@@ -95,7 +95,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (contactAns, error) {
 	own := l.ownMark(msg) // before the lock: who reads the state asks for it (State)
 	l.mu.Lock()
-	ask := l.table.Asked(peer, bootNow())
+	ask := l.table.Asked(peer, l.n.now())
 	was, known := l.last[peer]
 	l.last[peer], l.applied[peer] = msg.Reading, msg.Applied
 	round := l.table.Round()
@@ -113,9 +113,9 @@ func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (con
 		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: err.Error()}
 	}
 	l.mu.Lock()
-	before := l.table.State(peer, bootNow())
-	ok := l.table.Answer(ask, round, term, bootNow())
-	moved := l.table.State(peer, bootNow()) != before
+	before := l.table.State(peer, l.n.now())
+	ok := l.table.Answer(ask, round, term, l.n.now())
+	moved := l.table.State(peer, l.n.now()) != before
 	l.mu.Unlock()
 	if !ok {
 		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: "the term has changed"}
@@ -163,7 +163,7 @@ func (l *leading) State(node string) board.Reading {
 }
 
 func (l *leading) state(node string) board.Reading {
-	now := bootNow()
+	now := l.n.now()
 	r := l.last[node]
 	r.State = l.table.State(node, now).String()
 	r.AgeMS = -1
@@ -182,14 +182,14 @@ func (l *leading) GoneIn(node string, d time.Duration) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, ok := l.table.GoneAt(node, d)
-	return at.Sub(bootNow()), ok
+	return at.Sub(l.n.now()), ok
 }
 
 // Condemn and Acquit implement scheduler.Contacts: between them the node gets no answer.
 func (l *leading) Condemn(node string, d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.table.Condemn(node, d, bootNow())
+	return l.table.Condemn(node, d, l.n.now())
 }
 
 // Acquit ends what Condemn began.
@@ -204,7 +204,7 @@ func (l *leading) Acquit(node string) {
 func (l *leading) Next(nodes []string) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := bootNow()
+	now := l.n.now()
 	at, ok := l.table.Next(nodes, now)
 	return at.Sub(now), ok
 }

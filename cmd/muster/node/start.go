@@ -40,7 +40,7 @@ func (n *Node) storeConfig() raftstore.Config {
 	}
 	c.Exec, c.MustExist = board.Exec, n.mem.Stored
 	c.Nodes, c.Workflows = n.lease.State, board.NewWorkflows()
-	c.BootClock = mesh.BootClock
+	c.BootClock = n.cfg.Boot
 	c.AskTerm = func(ctx context.Context, server string) (uint64, error) {
 		var t uint64
 		err := n.call(ctx, nodeOf(server), "term", nil, &t)
@@ -62,7 +62,7 @@ func (n *Node) openLauncher() error {
 		Index: func() uint64 { i, _ := n.store.Applied(); return i },
 		Send:  func(ctx context.Context, r *board.Request) board.Result { return n.report(ctx, *r) },
 		Clock: func() lease.Clock { return n.Clock() },
-		Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log,
+		Now:   n.now, Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log,
 	})
 	if err != nil {
 		return err
