@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -118,7 +119,7 @@ type readingsAns struct {
 
 func (n *Node) liveReadings() readingsAns {
 	ans := readingsAns{Leader: n.leaderNode(), Term: n.store.Term(), Nodes: map[string]board.Reading{}}
-	for _, a := range []string{n.lease.alarmed(), n.space.alarm()} {
+	for _, a := range []string{n.lease.alarmed(), n.space.alarm(), clockAlarm(n.cfg.Name, n.store.ClockOff())} {
 		if a != "" {
 			ans.Alarms = append(ans.Alarms, a)
 		}
@@ -127,4 +128,15 @@ func (n *Node) liveReadings() readingsAns {
 		ans.Nodes[p.ID] = n.lease.State(p.ID)
 	}
 	return ans
+}
+
+// clockShown is how far a clock may be off the voters' median before it is shown (architecture.md §2, "Time").
+const clockShown = 5 * time.Second
+
+// clockAlarm says that the leader's clock is off, "" when it is not.
+func clockAlarm(name string, off time.Duration) string {
+	if off.Abs() <= clockShown {
+		return ""
+	}
+	return fmt.Sprintf("CLOCK: the clock of %s is %s off the voters' median", name, off.Round(time.Second))
 }

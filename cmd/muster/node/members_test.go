@@ -97,3 +97,12 @@ func TestPressure(t *testing.T) {
 		}
 	}
 }
+
+// M-02: a leader whose clock is more than 5 s off the voters' median is shown.
+func TestClockAlarm(t *testing.T) {
+	for off, shown := range map[time.Duration]bool{0: false, 5 * time.Second: false, 6 * time.Second: true, -7 * time.Second: true} {
+		if got := clockAlarm("atlas", off); (got != "") != shown {
+			t.Errorf("%s off: %q", off, got)
+		}
+	}
+}
