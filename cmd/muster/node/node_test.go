@@ -203,6 +203,9 @@ func TestLostLogRejoins(t *testing.T) {
 // A leader that hears a minority's hash tells that node to fetch anew, and the node does (architecture.md §2).
 func TestOddStateIsFetchedAnew(t *testing.T) {
 	a := open(t, testConfig(t, "atlas"))
+	for tick := time.NewTicker(5 * time.Millisecond); a.lease.loop() == nil; { // its term begins with no marks
+		<-tick.C
+	}
 	a.lease.mu.Lock()
 	a.lease.marks = marks{at: 1, hashes: map[string]string{"x": "00", "y": "00", string(a.ident.ID): "00"}}
 	a.lease.mu.Unlock()
