@@ -20,6 +20,7 @@ type marks struct {
 // state is not the majority's of all nodes; split says that everybody was heard
 // and no majority agrees.
 func (m marks) judge(nodes int) (odd []string, split bool) {
+	nodes = max(nodes, len(m.hashes)) // a node that was removed may still be among them
 	count := map[string]int{}
 	for _, h := range m.hashes {
 		count[h]++
