@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // makeDir makes the folder and its name durable.
@@ -25,12 +26,21 @@ func makeDir(dir string) error {
 
 // lockDir takes the folder for this process. bbolt would wait for ever for its own lock; a second daemon on a
 // folder is told at once.
+const lockPatience = 500 * time.Millisecond
+
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("log store %s: %w", dir, err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	// A child that a process forked a moment ago holds its descriptors until it
+	// execs: a lock just given up may look taken for a moment.
+	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			break
+		}
+	}
 	if err == nil {
 		return f, nil
 	}
