@@ -24,10 +24,11 @@ func makeDir(dir string) error {
 	return err
 }
 
-// lockDir takes the folder for this process. bbolt would wait for ever for its own lock; a second daemon on a
-// folder is told at once.
+// lockPatience is how long a lock that is taken is asked for again.
 const lockPatience = 500 * time.Millisecond
 
+// lockDir takes the folder for this process. bbolt would wait for ever for its own lock; a second daemon on a
+// folder is told after [lockPatience].
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
