@@ -29,7 +29,6 @@ type pkg struct {
 	tests  map[string]*result
 	said   []string // output that belongs to no test
 	failed bool
-	shown  bool // the words of a failure were printed
 }
 
 // report gathers the events of one run of go test.
@@ -97,10 +96,29 @@ func (r *report) take(e event) {
 		}
 	case "fail":
 		p.failed = true
-		if !p.shown { // nothing of it was shown with a test: a panic, a time-out, a build
-			fmt.Fprint(r.out, strings.Join(p.said, ""))
+		r.last(e.Package, p)
+	}
+}
+
+// last shows what a failed package said that no failed test has shown: of the
+// tests that were running when its process died, and outside of all tests (a
+// panic, a time-out, a build, the runtime's last words).
+func (r *report) last(name string, p *pkg) {
+	if r.verbose {
+		return // shown as it came
+	}
+	var running []string
+	for test, t := range p.tests {
+		if t.action == "" {
+			running = append(running, test)
 		}
 	}
+	sort.Strings(running)
+	for _, test := range running {
+		fmt.Fprintf(r.out, "%s: %s was running and has no outcome\n", name, test)
+		fmt.Fprint(r.out, strings.Join(p.tests[test].said, ""))
+	}
+	fmt.Fprint(r.out, strings.Join(p.said, ""))
 }
 
 func (r *report) takeTest(p *pkg, e event) {
@@ -117,7 +135,6 @@ func (r *report) takeTest(p *pkg, e event) {
 		t.said = append(t.said, e.Output)
 	case "fail":
 		t.action = e.Action
-		p.shown = true
 		if !r.verbose {
 			fmt.Fprint(r.out, strings.Join(t.said, ""))
 		}

@@ -74,7 +74,10 @@ func TestReportCountsLeavesAndShowsOnlyWhatFailed(t *testing.T) {
 func TestReportOfAPanicCountsTheTestThatRan(t *testing.T) {
 	out := &bytes.Buffer{}
 	r := newReport(out, false)
-	events := `{"Action":"run","Package":"m/a","Test":"TestHang"}
+	events := `{"Action":"run","Package":"m/a","Test":"TestOther"}
+{"Action":"fail","Package":"m/a","Test":"TestOther"}
+{"Action":"run","Package":"m/a","Test":"TestHang"}
+{"Action":"output","Package":"m/a","Test":"TestHang","Output":"its last words\n"}
 {"Action":"output","Package":"m/a","Output":"panic: test timed out after 1s\n"}
 {"Action":"output","Package":"m/a","Output":"FAIL\tm/a\t1.0s\n"}
 {"Action":"fail","Package":"m/a"}
@@ -85,7 +88,7 @@ func TestReportOfAPanicCountsTheTestThatRan(t *testing.T) {
 	if r.close(out, nil) {
 		t.Error("a panic was called good")
 	}
-	if text := out.String(); !strings.Contains(text, "timed out") || !strings.HasSuffix(text, "0 passed, 1 failed, 0 skipped\n") {
+	if text := out.String(); !strings.Contains(text, "timed out") || !strings.Contains(text, "its last words") || !strings.HasSuffix(text, "0 passed, 2 failed, 0 skipped\n") {
 		t.Errorf("got:\n%s", text)
 	}
 }

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// datasync waits until the file's data is on the disk.
-func datasync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }
+// Datasync waits until the file's data is on the disk.
+func Datasync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

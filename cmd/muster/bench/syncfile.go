@@ -40,7 +40,7 @@ func (s *syncFile) appendAndSync() error {
 		return fmt.Errorf("append: %w", err)
 	}
 	s.size += syncBlock
-	if err := datasync(s.f); err != nil {
+	if err := Datasync(s.f); err != nil {
 		return fmt.Errorf("fdatasync: %w", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 
 	"muster/board"
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/bench"
 )
 
 // P4a: from `card add` answered to the session's process running, asked at a node
@@ -132,7 +133,7 @@ func fdatasync(t *testing.T, dir string) time.Duration {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	if err := syscall.Fdatasync(int(h.Fd())); err != nil {
+	if err := bench.Datasync(h); err != nil {
 		t.Fatal(err)
 	}
 	return time.Since(at)

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"muster/board"
 	"muster/cmd/muster/api"
 )
@@ -169,18 +167,12 @@ func watch(t *testing.T, pid int) *death {
 
 func watchFor(pid int) (*death, error) {
 	d := &death{pid: pid, at: make(chan time.Time, 1)}
-	fd, err := unix.PidfdOpen(pid, 0)
+	ended, err := endOf(pid)
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
 	go func() {
-		defer unix.Close(fd)
-		for {
-			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
-			if err != unix.EINTR {
-				break
-			}
-		}
+		ended()
 		d.at <- time.Now()
 	}()
 	return d, nil
