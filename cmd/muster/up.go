@@ -47,14 +47,20 @@ func up(ctx context.Context, o cli.UpOptions) error {
 	case <-ctx.Done():
 	case <-n.Done():
 	}
-	n.Close()
+	closed := n.Close()
 	if err := n.Err(); err != nil {
+		if closed != nil {
+			log.Error("closing after the failure", "err", closed)
+		}
 		return err
 	}
 	if n.Again() && ctx.Err() == nil {
+		if closed != nil {
+			log.Error("closing before the restart", "err", closed)
+		}
 		return again(o.Data, binary)
 	}
-	return nil
+	return closed
 }
 
 // knownName is the name that this folder's node has in its fleet: a start without

@@ -272,8 +272,11 @@ func (b backend) NewToken(ctx context.Context, actor board.Actor, o api.TokenOpt
 // Stop ends the node soon after its answer has left.
 func (b backend) Stop(restart bool) {
 	b.n.again.Store(restart)
-	go func() {
-		time.Sleep(100 * time.Millisecond) // the answer to who asked goes out first
+	b.n.spawn(func() {
+		select {
+		case <-time.After(100 * time.Millisecond): // the answer to who asked goes out first
+		case <-b.n.ctx.Done():
+		}
 		b.n.cancel(errClosed)
-	}()
+	})
 }

@@ -90,7 +90,7 @@ func (l *leading) compare(peer string, msg contactMsg, own ownMark) bool {
 			return true
 		}
 		if id == string(l.n.ident.ID) {
-			go l.n.odd()
+			l.n.spawn(l.n.odd)
 		}
 	}
 	return false

@@ -160,16 +160,16 @@ func (n *Node) appear(ctx context.Context, first bool) error {
 			return err
 		}
 		n.cfg.Progress("no leader yet: this node keeps its sessions and goes on trying")
-		n.g.Go(func() error {
+		n.task("start", func(ctx context.Context) error {
 			for {
-				err := n.up(n.ctx)
-				if err == nil || n.ctx.Err() != nil {
+				err := n.up(ctx)
+				if err == nil || ctx.Err() != nil {
 					return nil
 				}
 				if c := board.CodeOf(err); c != board.Unavailable && c != board.UnknownOutcome {
 					return err
 				}
-				_ = n.wait(n.ctx, n.leaderChanged())
+				_ = n.wait(ctx, n.leaderChanged())
 			}
 		})
 	}
@@ -218,12 +218,12 @@ func (n *Node) initFleet(ctx context.Context) error {
 func (n *Node) hello() {
 	msg := helloMsg{Addrs: n.addrs()}
 	for _, p := range n.mesh.Peers() {
-		n.g.Go(func() error {
+		n.spawn(func() {
 			ctx, cancel := context.WithTimeout(n.ctx, callTimeout)
 			defer cancel()
 			var ans helloAns
 			if n.call(ctx, string(p), "hello", msg, &ans) != nil {
-				return nil
+				return
 			}
 			if ans.Leader != "" {
 				n.hint.Store(&ans.Leader)
@@ -234,7 +234,6 @@ func (n *Node) hello() {
 				}
 			}
 			n.pokeContact()
-			return nil
 		})
 	}
 }

@@ -1,0 +1,134 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"muster/mesh"
+	"muster/raftstore"
+	"muster/raftstore/logstore"
+)
+
+// introduce decides what this start is: the first of a fleet, a join, or a return.
+func (n *Node) introduce(ctx context.Context) (first bool, err error) {
+	m := n.mem
+	if m.Store == "" {
+		m.Store = random(6)
+	}
+	if n.cfg.Listen == "" {
+		n.cfg.Listen = m.Listen
+	}
+	if n.cfg.Listen == "" {
+		n.cfg.Listen = "127.0.0.1:0"
+	}
+	if m.Fleet != "" {
+		if n.cfg.Token != "" {
+			n.cfg.Progress("this folder belongs to a fleet already: the token is not needed")
+		}
+		return false, nil
+	}
+	if n.cfg.Token != "" {
+		return false, n.join(ctx)
+	}
+	m.Fleet, m.Name, m.Replica = random(12), n.cfg.Name, n.cfg.Replica
+	return true, nil
+}
+
+func (n *Node) openMesh() error {
+	set := map[mesh.NodeID]bool{n.ident.ID: true}
+	for _, p := range n.mem.Peers {
+		set[mesh.NodeID(p.ID)] = true
+	}
+	n.trust.replace(set)
+	if len(n.mem.Gossip) > 0 {
+		n.gossip.Store(&n.mem.Gossip)
+	}
+	c := mesh.DefaultConfig()
+	c.Dir, c.Identity, c.Listen, c.FleetID, c.Logger = n.cfg.Data, n.ident, n.cfg.Listen, n.mem.Fleet, n.log
+	if n.cfg.Advertise != "" {
+		c.Advertise = []string{n.cfg.Advertise}
+	}
+	c.Trust, c.Handler = n.trust.has, n.handle
+	c.GossipKeys = func() [][]byte {
+		if k := n.gossip.Load(); k != nil {
+			return [][]byte{*k}
+		}
+		return nil
+	}
+	c.Greeting, c.CheckGreeting = n.greeting, n.checkGreeting
+	c.About = func() mesh.About {
+		n.memMu.Lock()
+		defer n.memMu.Unlock()
+		return mesh.About{Name: n.cfg.Name, Generation: n.mem.Generation}
+	}
+	m, err := mesh.New(c)
+	if err != nil {
+		return err
+	}
+	if err := m.Open(); err != nil {
+		return err
+	}
+	n.mesh = m
+	for _, p := range n.mem.Peers {
+		n.mesh.SetPeer(mesh.NodeID(p.ID), p.Addrs...)
+	}
+	return n.remember(func(x *saved) { x.Listen = m.Addr().String() })
+}
+
+func (n *Node) openStore(first bool) error {
+	n.lease = newLeading(n)
+	if n.mem.Refetch != "" {
+		if err := n.refetch(n.mem.Refetch); err != nil {
+			return err
+		}
+	}
+	s, err := raftstore.Open(n.storeConfig())
+	if lost(err) {
+		if len(n.mesh.Peers()) == 0 {
+			return fmt.Errorf("%w; no other node of the fleet is known: restore %s from a copy", err, n.dir.path("raft"))
+		}
+		n.log.Error("log or vote of this node are lost: it rejoins under a new store id", "err", err)
+		if err := n.refetch(err.Error()); err != nil {
+			return err
+		}
+		n.mesh.Close() // the store has closed the listener that it was given
+		n.cfg.Listen = n.mem.Listen
+		if err := n.openMesh(); err != nil {
+			return err
+		}
+		s, err = raftstore.Open(n.storeConfig())
+	}
+	if err != nil {
+		return err
+	}
+	n.store = s
+	if first {
+		if err := s.Bootstrap(); err != nil {
+			return err
+		}
+	}
+	return n.remember(func(m *saved) { m.Stored = true })
+}
+
+// lost tells that this store may not vote any more, or has no state to serve: its
+// node comes back under a new store id (M-32). Nobody votes with lost state.
+func lost(err error) bool {
+	for _, e := range []error{raftstore.ErrNoRebuild, raftstore.ErrLogBehind, raftstore.ErrOtherEra, logstore.ErrDamaged, logstore.ErrMissing} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// refetch sets state and log aside and takes a new store id. Node id, key and
+// sessions stay.
+func (n *Node) refetch(why string) error {
+	to, err := n.dir.setAside()
+	if err != nil {
+		return fmt.Errorf("set the old state aside: %w", err)
+	}
+	n.cfg.Progress(fmt.Sprintf("fetching the state anew (%s); the old one is kept in %s", why, orElse(to, "no folder")))
+	return n.remember(func(m *saved) { m.Store, m.Refetch, m.Stored = random(6), "", false })
+}
