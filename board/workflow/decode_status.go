@@ -31,7 +31,7 @@ func (d *decoder) events(n *node, path string) map[string][]*Transition {
 }
 
 func (d *decoder) transition(event string, n *node, path string) *Transition {
-	t := &Transition{Pos: n.pos, Event: event}
+	t := &Transition{Pos: n.pos, Path: path, Event: event}
 	if d.steps++; d.steps == maxTransitions+1 {
 		d.failf(n, path, "size", "there are more than %d transitions", maxTransitions)
 	}

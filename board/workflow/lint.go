@@ -23,8 +23,10 @@ func Lint(w *Workflow) []Finding {
 		l.status(w.Statuses[name])
 	}
 	l.transitions()
+	l.roles()
 	l.later()
 	l.shell()
+	l.findings = append(l.findings, w.keys...)
 	sortFindings(l.findings)
 	return slices.CompactFunc(l.findings, func(a, b Finding) bool { return a == b })
 }
@@ -33,6 +35,7 @@ type linter struct {
 	w        *Workflow
 	findings []Finding
 	guards   map[guardKey]bool
+	claims   []string // roles that claims give; nil: not looked for
 }
 
 type guardKey struct {
@@ -171,7 +174,7 @@ func (l *linter) status(s *Status) {
 
 // step checks one transition out of one status.
 func (l *linter) step(s *Status, t *Transition, names []string, open bool) {
-	path := l.path(t)
+	path := t.Path
 	ends, claims := hasAction[*EndRun](t.Do), hasAction[*Claim](t.Do)
 	other := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == s.Name })
 	if s.Run != nil && !ends && (open || len(other) > 0) {
@@ -222,21 +225,4 @@ func (l *linter) run(s *Status, path string) {
 			l.add(s.Run.Pos, Warning, "observation-unhandled", path, "nothing takes the event "+event+": a card whose run ends so stays here", "add "+event+" under on:")
 		}
 	}
-}
-
-// path is where a transition stands.
-func (l *linter) path(t *Transition) string {
-	for i, x := range l.w.On[t.Event] {
-		if x == t {
-			return fmt.Sprintf("on.%s[%d]", t.Event, i)
-		}
-	}
-	for _, name := range l.w.Order {
-		for i, x := range l.w.Statuses[name].On[t.Event] {
-			if x == t {
-				return fmt.Sprintf("statuses.%s.on.%s[%d]", name, t.Event, i)
-			}
-		}
-	}
-	return "on." + t.Event
 }

@@ -9,6 +9,12 @@ import (
 	"muster/board/rule"
 )
 
+// All lists every transition: those of the statuses in the order of the file, events by name, then the workflow's.
+func (w *Workflow) All() (all []*Transition) {
+	w.everyTransition(func(t *Transition, _ []string) { all = append(all, t) })
+	return all
+}
+
 // everyTransition visits all transitions; statuses are those a transition can be taken in.
 func (w *Workflow) everyTransition(visit func(t *Transition, statuses []string)) {
 	for _, name := range w.Order {
@@ -45,14 +51,13 @@ func (l *linter) transitions() {
 	slots, open := l.slots()
 	l.w.everyTransition(func(t *Transition, statuses []string) {
 		if !slices.ContainsFunc(statuses, func(s string) bool { return l.may(s, t) }) {
-			l.add(t.Pos, Warning, "guard-false", l.path(t), "the guard never holds", "correct or remove it; guards are tried with the card in this status")
+			l.add(t.Pos, Warning, "guard-false", t.Path, "the guard never holds", "correct or remove it; guards are tried with the card in this status")
 		}
-		if slices.Contains(PlatformEvents, t.Event) && !t.Admits("platform") {
-			l.add(t.Pos, Warning, "by-nobody", l.path(t), "only the fleet sends "+t.Event+", and by does not admit platform", "write by: [platform], or leave by out")
-		}
+		l.admission(t, statuses)
+		l.shadowed(t, statuses)
 		for i, v := range t.Validators {
 			if value, constant := v.When.Constant(); v.When != nil && constant {
-				l.add(v.Pos, Warning, "validator-constant", fmt.Sprintf("%s.validators[%d]", l.path(t), i), fmt.Sprintf("when is always %s", rule.Format(value == true)), "")
+				l.add(v.Pos, Warning, "validator-constant", fmt.Sprintf("%s.validators[%d]", t.Path, i), fmt.Sprintf("when is always %s", rule.Format(value == true)), "")
 			}
 		}
 	})

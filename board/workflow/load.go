@@ -40,6 +40,7 @@ func Load(src []byte, base Resolver) (*Workflow, *Report) {
 	if report.Failed() {
 		return nil, report
 	}
+	w.keys = keyLiterals(merged, "", nil)
 	w.canonical = canonicalForm(merged)
 	w.version = hashOf(w.canonical)
 	return w, report

@@ -39,6 +39,7 @@ type Workflow struct {
 
 	canonical []byte
 	version   string
+	keys      []Finding // literals that look like keys: told by Lint
 }
 
 // Stored names: what a status counts as for everything that knows no workflow (WFL-04).
@@ -57,6 +58,7 @@ type Status struct {
 // Transition is one way an event can be taken (WFL-05).
 type Transition struct {
 	Pos
+	Path       string // where it stands: statuses.ready.on.start[0], or on.exited[2]
 	Event      string
 	By         []string   // roles that may send it; empty: anyone
 	Guard      *rule.Expr // does not hold: the next transition is tried (WFL-08)
