@@ -36,8 +36,10 @@ func cardAdd(t *tx) (any, *Error) {
 		c.SubtaskOf = a.SubtaskOf
 	}
 	t.putCard(c)
-	if err := t.waitFor(c.ID, a.After); err != nil {
-		return nil, err
+	for _, p := range a.After {
+		if err := t.addLink(c.ID, p); err != nil {
+			return nil, err
+		}
 	}
 	if err := t.initial(b, c, map[string]any{"triage": a.Triage}); err != nil {
 		return nil, err
@@ -232,17 +234,23 @@ func (t *tx) card(id string) (*Board, *Card, *Error) {
 	return b, c, nil
 }
 
-// waitFor makes a card wait for others, all or none of them.
-func (t *tx) waitFor(child string, parents []string) *Error {
-	for _, p := range parents {
-		if err := t.addLink(child, p); err != nil {
-			return err
+// cardLink makes a card wait for others.
+func cardLink(t *tx) (any, *Error) { return t.relink("linked", t.addLink) }
+
+// cardUnlink lets a card wait for them no longer: that may have been the last thing it waited for.
+func cardUnlink(t *tx) (any, *Error) {
+	return t.relink("unlinked", func(child, parent string) *Error {
+		if !t.Has(TLink, LinkKey(child, parent)) {
+			return Errorf(NotFound, "card %s does not wait for %s", child, clip(parent, 60)).WithHint("see: muster card show %s", child)
 		}
-	}
-	return nil
+		t.del(TLink, LinkKey(child, parent))
+		t.del(TChild, ChildKey(parent, child))
+		return nil
+	})
 }
 
-func cardLink(t *tx) (any, *Error) {
+// relink changes what a card waits for, all of it or nothing.
+func (t *tx) relink(kind string, change func(child, parent string) *Error) (any, *Error) {
 	a, err := args[CardLink](t)
 	if err != nil {
 		return nil, err
@@ -252,33 +260,14 @@ func cardLink(t *tx) (any, *Error) {
 		return nil, err
 	}
 	if len(a.After) == 0 {
-		return nil, Errorf(Invalid, "card %s shall wait for what? give --after ID", c.ID)
-	}
-	if err := t.waitFor(c.ID, a.After); err != nil {
-		return nil, err
-	}
-	t.event(c, Event{Kind: "linked", Payload: jsonOf(map[string]any{"after": a.After})})
-	t.putCard(c)
-	return map[string]any{"id": c.ID}, nil
-}
-
-func cardUnlink(t *tx) (any, *Error) {
-	a, err := args[CardLink](t)
-	if err != nil {
-		return nil, err
-	}
-	_, c, err := t.card(a.Card)
-	if err != nil {
-		return nil, err
+		return nil, Errorf(Invalid, "card %s: which card is it about? give --after ID", c.ID)
 	}
 	for _, p := range a.After {
-		if !t.Has(TLink, LinkKey(c.ID, p)) {
-			return nil, Errorf(NotFound, "card %s does not wait for %s", c.ID, clip(p, 60))
+		if err := change(c.ID, p); err != nil {
+			return nil, err
 		}
-		t.del(TLink, LinkKey(c.ID, p))
-		t.del(TChild, ChildKey(p, c.ID))
 	}
-	t.event(c, Event{Kind: "unlinked", Payload: jsonOf(map[string]any{"after": a.After})})
+	t.event(c, Event{Kind: kind, Payload: jsonOf(map[string]any{"after": a.After})})
 	t.putCard(c)
 	t.offerPromote(c.ID)
 	return map[string]any{"id": c.ID}, nil

@@ -200,10 +200,10 @@ func gone(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	r := GetRun(t, a.Run)
+	r, err := t.findRun(a.Run)
 	switch {
-	case r == nil:
-		return nil, Errorf(NotFound, "no run %q", a.Run)
+	case err != nil:
+		return nil, err
 	case a.By != GoneLease:
 		return nil, Errorf(Invalid, "gone by %q", a.By)
 	case r.Lease == 0:

@@ -14,10 +14,10 @@ func report(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	r := GetRun(t, a.Run)
+	r, err := t.findRun(a.Run)
 	switch {
-	case r == nil:
-		return nil, Errorf(NotFound, "no run %q", a.Run)
+	case err != nil:
+		return nil, err
 	case r.Node != t.req.Actor.Node:
 		return nil, Errorf(Refused, "run %s is not on %s", r.ID, t.nodeName(t.req.Actor.Node))
 	}
@@ -34,6 +34,14 @@ func report(t *tx) (any, *Error) {
 		return nil, t.reportGone(r, &a)
 	}
 	return nil, Errorf(Invalid, "unknown report %q", a.Kind)
+}
+
+// findRun is the run that nodes and the fleet speak of.
+func (t *tx) findRun(id string) (*Run, *Error) {
+	if r := GetRun(t, id); r != nil {
+		return r, nil
+	}
+	return nil, Errorf(NotFound, "no run %q", clip(id, 60))
 }
 
 // reportTaken ends the claim's own expiry: from now on the node's contact counts (M-09, M-12).
@@ -174,9 +182,9 @@ func observe(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	r := GetRun(t, a.Run)
-	if r == nil {
-		return nil, Errorf(NotFound, "no run %q", a.Run)
+	r, err := t.findRun(a.Run)
+	if err != nil {
+		return nil, err
 	}
 	if c := GetCard(t, r.Card); c == nil || c.Run != r.ID {
 		return nil, Errorf(Conflict, "run %s is no longer current", r.ID).WithCheck("superseded")

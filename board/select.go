@@ -95,7 +95,7 @@ func (s *Scope) planStart(roles []string) (*StartPlan, *Error) {
 		return nil, err
 	}
 	if tr == nil {
-		return nil, Errorf(Refused, "card %s is %s: nothing starts it there now", s.card.ID, s.card.Status).WithCheck(NoTransition)
+		return nil, s.notStartable(roles)
 	}
 	to, err := s.target(tr)
 	if err != nil {

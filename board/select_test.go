@@ -51,7 +51,7 @@ func TestSelection(t *testing.T) {
 		{"first guard", manager, 5.0, "big", "", ""},
 		{"second transition", manager, 1.0, "small", "", ""},
 		{"validator stops the search", manager, 2.0, "", "validator", "two is 2"},
-		{"no guard holds", manager, 0.0, "", NoTransition, "possible now"},
+		{"no guard holds", manager, 0.0, "", NoTransition, "now you can: muster "},
 		{"nil is no number and no guard", manager, nil, "", NoTransition, ""},
 		{"by does not admit", member, 5.0, "", NoTransition, "member"},
 		{"by admits the platform only to its own", Platform(), 5.0, "small", "", ""},
@@ -127,7 +127,11 @@ func TestNothingTakesTheEvent(t *testing.T) {
 		t.Fatal("a transition without target and actions wrote an event")
 	}
 	_, err = w.fire(id, "unheard", manager)
-	refused(t, err, NoTransition, "both, broken, choose, go, note, nothing, say, stuck, twice")
+	var can []string
+	for _, e := range []string{"both", "broken", "choose", "go", "note", "nothing", "say", "stuck", "twice"} {
+		can = append(can, Command(e, id))
+	}
+	refused(t, err, NoTransition, strings.Join(can, "; "))
 }
 
 // WFL-10: everything of a firing is one transaction; what fails late leaves nothing behind.

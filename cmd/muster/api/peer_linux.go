@@ -1,26 +1,11 @@
 package api
 
-import (
-	"net"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// peerCred is the user and process at the other end of a unix socket.
-func peerCred(c net.Conn) (uid, pid int, ok bool) {
-	u, is := c.(*net.UnixConn)
-	if !is {
-		return 0, 0, false
-	}
-	raw, err := u.SyscallConn()
+func credOf(fd int) (uid, pid int, ok bool) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return 0, 0, false
 	}
-	err = raw.Control(func(fd uintptr) {
-		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err == nil {
-			uid, pid, ok = int(cred.Uid), int(cred.Pid), true
-		}
-	})
-	return uid, pid, ok && err == nil
+	return int(cred.Uid), int(cred.Pid), true
 }

@@ -323,7 +323,7 @@ func TestExitCodes(t *testing.T) {
 		{0, "", []string{"--help"}},
 		{1, "no card", []string{"card", "show", "d-99"}},
 		{1, "no board", []string{"card", "add", "x", "--board", "none"}},
-		{1, "no transition takes", []string{"event", "d-1", "frobnicate"}},
+		{1, "does not apply", []string{"event", "d-1", "frobnicate"}},
 		{1, "no node", []string{"node", "show", "x"}},
 		{1, "has not been started yet", []string{"log", "d-3"}},
 		{1, "no log here", []string{"log", "d-2"}},

@@ -103,7 +103,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown card", []string{"card", "show", "d-99"}, "", 1, []string{"d-99", "muster card list"}},
 		{"a path for a card", []string{"card", "show", "../../etc/passwd"}, "", 1, []string{"no card"}},
 		{"unknown card in an event", []string{"complete", "d-99", "--summary", "x"}, "", 1, []string{"d-99"}},
-		{"unknown event", []string{"event", card, "explode"}, "", 1, []string{"explode", card, "possible now"}},
+		{"unknown event", []string{"event", card, "explode"}, "", 1, []string{"explode", card, "now you can: muster "}},
 		{"unknown key of a board", []string{"board", "set", "default", "colour=red"}, "", 1, []string{"colour"}},
 		{"unknown parameter", []string{"board", "set", "default", "params.nope=1"}, "", 1, []string{"nope", "it has"}},
 		{"unknown flag", []string{"card", "add", "x", "--colour", "red"}, "", 2, []string{"--colour"}},

@@ -64,6 +64,7 @@ func (l *leading) membersOnce(ctx context.Context) (again time.Duration, err err
 		if err != nil {
 			return 0, err
 		}
+		l.forget(nodes)
 		now := l.n.store.BoardTime()
 		s, wait := nextStep(membersIn{Servers: servers, Nodes: nodes, Self: string(l.n.ident.ID), Now: now, Young: young,
 			Online: func(id string) bool { return l.State(id).State == board.NodeOnline }, Behind: l.behind})
@@ -76,6 +77,20 @@ func (l *leading) membersOnce(ctx context.Context) (again time.Duration, err err
 		l.n.log.Info("membership", "step", s.what, "server", s.server, "node", s.node, "role", s.role)
 	}
 	return 0, ctx.Err()
+}
+
+// forget drops what is known of nodes that are not in the list any more.
+func (l *leading) forget(nodes []board.Node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id := range l.last {
+		if !slices.ContainsFunc(nodes, func(n board.Node) bool { return n.ID == id }) {
+			l.table.Forget(id)
+			delete(l.last, id)
+			delete(l.applied, id)
+			delete(l.marks.hashes, id)
+		}
+	}
 }
 
 func (l *leading) apply(ctx context.Context, s *step) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster/board"
+	"muster/board/lease"
 )
 
 // The simple voter rule (architecture.md §6): from 1 to 3 when two are stable,
@@ -104,5 +105,23 @@ func TestClockAlarm(t *testing.T) {
 		if got := clockAlarm("atlas", off); (got != "") != shown {
 			t.Errorf("%s off: %q", off, got)
 		}
+	}
+}
+
+// A node that is not in the list any more is forgotten by the leader: no row, no reading, no mark stays of it (M-09).
+func TestForgetsNodesThatAreGone(t *testing.T) {
+	l := newLeading(&Node{cfg: Config{Boot: func() time.Duration { return time.Hour }, Lease: lease.DefaultConfig()}})
+	l.table.Begin(1, l.n.now())
+	for _, id := range []string{"a", "b"} {
+		l.table.Asked(id, l.n.now())
+		l.last[id], l.applied[id] = board.Reading{Slots: 3}, 7
+	}
+	l.marks = marks{at: 1, hashes: map[string]string{"a": "x", "b": "y"}}
+	l.forget([]board.Node{{ID: "a"}})
+	if _, known := l.table.Age("b", l.n.now()); known || l.State("b").Slots != 0 || l.applied["b"] != 0 || l.marks.hashes["b"] != "" {
+		t.Fatalf("b is still known: %+v", l.State("b"))
+	}
+	if _, known := l.table.Age("a", l.n.now()); !known || l.State("a").Slots != 3 {
+		t.Fatalf("a was forgotten: %+v", l.State("a"))
 	}
 }

@@ -252,30 +252,6 @@ func (st *step) validate(tr *workflow.Transition) *Error {
 	return err
 }
 
-// noTransition is the refusal of an event that nothing took; people are told what is possible.
-func (st *step) noTransition(roles []string) *Error {
-	e := Errorf(Refused, "card %s is %s: no transition takes %q from %s now", st.c.ID, st.from, st.f.Event, st.f.Actor.Role).WithCheck(NoTransition)
-	if st.f.Actor.Kind == ActorPlatform {
-		return e
-	}
-	var can []string
-	for _, name := range st.s.events() {
-		if FleetEvent(name) || name == "heartbeat" {
-			continue
-		}
-		for _, tr := range st.wf.Transitions(st.from, name) {
-			if tr.Admits(roles...) && st.s.mayHold(tr.Guard) {
-				can = append(can, name)
-				break
-			}
-		}
-	}
-	if len(can) == 0 {
-		return e.WithHint("see: muster card show %s", st.c.ID)
-	}
-	return e.WithHint("possible now: %s", strings.Join(can, ", "))
-}
-
 func (st *step) payload() ([]byte, *Error) {
 	p := st.f.Payload
 	if st.f.Force {
