@@ -91,6 +91,7 @@ func (t *tx) fire(b *Board, c *Card, f firing) (*move, *Error) {
 		return nil, err
 	}
 	if tr.Target == nil && len(tr.Do) == 0 {
+		t.took(tr)
 		return &move{From: st.from, To: st.to}, nil
 	}
 	payload, err := st.payload()
@@ -107,7 +108,14 @@ func (t *tx) fire(b *Board, c *Card, f firing) (*move, *Error) {
 	if err := st.settle(); err != nil {
 		return nil, err
 	}
+	t.took(tr)
 	return &move{From: st.from, To: st.to, Event: st.ev, Run: st.run}, nil
+}
+
+func (t *tx) took(tr *workflow.Transition) {
+	if t.env.Took != nil {
+		t.env.Took(tr)
+	}
 }
 
 // begin builds the scope and holds the observed run against the card's.

@@ -1,6 +1,10 @@
 package board
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"muster/board/workflow"
+)
 
 // Request is one thing somebody asks the executor to do. It is answered by a
 // [Result]; at most one transaction comes of it, however often it is sent under
@@ -292,4 +296,7 @@ type Env struct {
 	Seq       uint64 // the Seq this request's transaction will have
 	Nodes     func(id string) Reading
 	Workflows *Workflows
+	// Took, when it is given, hears of every transition that a firing takes. It decides nothing: `workflow test`
+	// counts with it. A firing that is given up later is heard of, too.
+	Took func(*workflow.Transition)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
 )
 
 // senders are the roles that somebody can have who sends an event on a card of the status (WFL-11): of the fleet's
@@ -182,4 +181,3 @@ func simple(v any) bool {
 	}
 	return false
 }
-

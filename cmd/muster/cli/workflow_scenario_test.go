@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster/cmd/muster/api/apitest"
+)
+
+// offline is a folder and surroundings without any node.
+func offline(t *testing.T) *world {
+	t.Helper()
+	return &world{t: t, f: apitest.New(), dir: t.TempDir(), env: map[string]string{"HOME": t.TempDir()}, deps: Deps{Version: "v0-test"}}
+}
+
+func (w *world) write(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+const soloFlow = `
+version: 1
+name: solo
+extends: default
+params: {review: false}
+statuses:
+  ready: {on: {shelve: [{by: [manager], target: todo}]}}
+`
+
+const soloStory = `
+- name: done is done
+  cards: [{id: a, status: running, run: {source: ready, profile: claude}}]
+  steps:
+    - {event: complete, card: a, by: implementer, then: {status: done}}
+`
+
+// Issue 3, item 5: workflow test plays the scenarios beside a workflow, without a node; exit code 1 when one fails.
+func TestWorkflowTest(t *testing.T) {
+	w := offline(t)
+	if out := w.ok("workflow", "test"); !strings.Contains(out, "ok     a crash is tried once more") || !strings.Contains(out, ", 0 failed\n") {
+		t.Errorf("the default workflow: %s", out)
+	}
+	flow := w.write("solo.yaml", soloFlow)
+	if _, err, code := w.run("workflow", "test", flow); code != 1 || !strings.Contains(err, "there are no scenarios "+filepath.Join(w.dir, "solo.scenarios.yaml")) {
+		t.Errorf("without scenarios: exit %d: %s", code, err)
+	}
+	w.write("solo.scenarios.yaml", soloStory)
+	if out := w.ok("workflow", "test", flow); out != "ok     done is done\n1 scenario(s), 0 failed\n" {
+		t.Errorf("beside: %q", out)
+	}
+	out := w.ok("workflow", "test", flow, "--coverage")
+	if !strings.Contains(out, "not taken  statuses.ready.on.shelve[0]") || !strings.Contains(out, "0 of 1 transitions taken\nand 1 of 50 that it inherits (--all)\n") {
+		t.Errorf("coverage: %s", out)
+	}
+	if out := w.ok("workflow", "test", flow, "--coverage", "--all"); !strings.Contains(out, "taken   1  statuses.running.on.complete[0]    default line ") || !strings.Contains(out, "1 of 51 transitions taken\n") {
+		t.Errorf("coverage of all: %s", out)
+	}
+	bad := w.write("bad.yaml", strings.Replace(soloStory, "{status: done}", "{status: review}", 1))
+	out, _, code := w.run("workflow", "test", flow, "--scenarios", bad)
+	if code != 1 || !strings.Contains(out, "failed done is done ("+bad+":2)") || !strings.Contains(out, bad+":5:66: step 1: status: want \"review\", got \"done\"") {
+		t.Errorf("a scenario that fails: exit %d: %s", code, out)
+	}
+	out, _, code = w.run("workflow", "test", flow, "--scenarios", bad, "--json", "--coverage")
+	var answer struct {
+		Data struct {
+			OK          bool
+			Scenarios   []played
+			Transitions []covered
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || code != 1 || answer.Data.OK || len(answer.Data.Scenarios) != 1 || len(answer.Data.Scenarios[0].Failures) != 1 || len(answer.Data.Transitions) != 1 {
+		t.Errorf("as JSON: exit %d, %v: %s", code, err, out)
+	}
+}
+
+// What cannot be played is told with its place, and nothing is.
+func TestWorkflowTestMistakes(t *testing.T) {
+	w := offline(t)
+	broken := w.write("broken.yaml", "version: 1\nname: x\nextends: default\nstatusses: {}\n")
+	if out, err, code := w.run("workflow", "test", broken); code != 1 || out != "" || !strings.Contains(err, broken+":4:1: error: statusses: unknown key") {
+		t.Errorf("a broken workflow: exit %d: %s%s", code, out, err)
+	}
+	flow := w.write("solo.yaml", soloFlow)
+	story := w.write("story.yaml", strings.Replace(soloStory, "then:", "than:", 1))
+	if out, err, code := w.run("workflow", "test", flow, "--scenarios", story); code != 1 || out != "" || !strings.Contains(err, story+":5:51: error: [0].steps[0]: unknown key \"than\"; did you mean then?") {
+		t.Errorf("a broken story: exit %d: %s%s", code, out, err)
+	}
+}
