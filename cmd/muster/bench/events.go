@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func withFleet(ctx context.Context, env Env, nodes int, measure func(f *Fleet, p
 	if err != nil {
 		return nil, err
 	}
-	cards, err := f.Cards(ctx, loads[len(loads)-1])
+	cards, err := f.Cards(ctx, slices.Max(loads))
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -71,8 +72,16 @@ func (f *Fleet) doors() []string {
 	return list
 }
 
+// eventsOf is P1 for one number of clients.
+func eventsOf(clients int) func(context.Context, Env) ([]Result, error) {
+	return func(ctx context.Context, env Env) ([]Result, error) { return eventsThree(ctx, env, []int{clients}) }
+}
+
+// eventsAll is P1 for all numbers of clients.
+func eventsAll(ctx context.Context, env Env) ([]Result, error) { return eventsThree(ctx, env, loads) }
+
 // eventsThree is P1: events of three nodes against etcd's puts.
-func eventsThree(ctx context.Context, env Env) ([]Result, error) {
+func eventsThree(ctx context.Context, env Env, loads []int) ([]Result, error) {
 	e, err := StartEtcd(ctx, env.Dir)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ type Bench struct {
 	Name  string
 	About string
 	Run   func(ctx context.Context, env Env) ([]Result, error)
+	Part  bool // of another bench: runs only when it is named
 }
 
 // Missing says what a bench needs and why, so that it is skipped with words.
@@ -51,16 +52,20 @@ func (m *Missing) Error() string { return fmt.Sprintf("needs %s: %s", m.What, m.
 // Benches lists what this package can measure. A bench of a room stands in a
 // file of its own here and is added to this list.
 func Benches() []Bench {
-	return []Bench{
-		{"null", "fdatasync against itself: what this machine can tell apart", null},
-		{"etcd-ack", "etcd: one client's put, against one fdatasync and one round trip (the baseline of P2)", etcdAck},
-		{"etcd-conns", "etcd: 64 clients on 4 connections, against 64 connections (why the baseline of P1 has 4)", etcdConns},
-		{"ack", "one client's event on three nodes, against one fdatasync and one round trip, and against etcd (P2)", eventAck},
-		{"events", "events of three nodes by 1, 16, 64, 256 clients, against etcd (P1)", eventsThree},
-		{"events-one", "events of one node by 1, 16, 64, 256 clients, against fdatasync", eventsOne},
-		{"start", "card add at a non-leader until its session runs there, against the bare start of the same program (P4a)", start},
-		{"open", "a node with many cards: its start against a bare scan (P10), its memory against their JSON (P8)", open},
+	list := []Bench{
+		{Name: "null", About: "fdatasync against itself: what this machine can tell apart", Run: null},
+		{Name: "etcd-ack", About: "etcd: one client's put, against one fdatasync and one round trip (the baseline of P2)", Run: etcdAck},
+		{Name: "etcd-conns", About: "etcd: 64 clients on 4 connections, against 64 connections (why the baseline of P1 has 4)", Run: etcdConns},
+		{Name: "ack", About: "one client's event on three nodes, against one fdatasync and one round trip, and against etcd (P2)", Run: eventAck},
+		{Name: "events", About: "events of three nodes by 1, 16, 64, 256 clients, against etcd (P1)", Run: eventsAll},
+		{Name: "events-one", About: "events of one node by 1, 16, 64, 256 clients, against fdatasync", Run: eventsOne},
+		{Name: "start", About: "card add at a non-leader until its session runs there, against the bare start of the same program (P4a)", Run: start},
+		{Name: "open", About: "a node with many cards: its start against a bare scan (P10), its memory against their JSON (P8)", Run: open},
 	}
+	for _, n := range loads {
+		list = append(list, Bench{Name: fmt.Sprintf("events-%d", n), About: fmt.Sprintf("the part of events with %d clients", n), Run: eventsOf(n), Part: true})
+	}
+	return list
 }
 
 // An Envelope is the JSON of one run: version, place and results.
@@ -157,7 +162,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 func choose(benches []Bench, names []string) ([]Bench, error) {
 	if len(names) == 0 {
-		return benches, nil
+		return slices.DeleteFunc(slices.Clone(benches), func(b Bench) bool { return b.Part }), nil
 	}
 	var chosen []Bench
 	for _, name := range names {
