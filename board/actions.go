@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"muster/board/rule"
 	"muster/board/workflow"
@@ -99,14 +100,19 @@ func (st *step) comment(a *workflow.Comment) *Error {
 	return nil
 }
 
-// say stores a comment under the key of the firing's event; a second one gets an event of its own.
+// say makes the firing's event a comment; a second one gets an event of its
+// own. A text that the event's payload has is not stored twice.
 func (st *step) say(text string) {
-	key := st.c.ID + "/" + st.ev.ID
-	if st.t.Has(TComment, key) {
-		e := st.t.event(st.c, Event{Kind: "commented", Actor: st.f.Actor, Run: st.ev.Run})
-		key = st.c.ID + "/" + e.ID
+	e := st.ev
+	if e.Said {
+		e = st.t.event(st.c, Event{Kind: "commented", Actor: st.f.Actor, Run: st.ev.Run})
 	}
-	st.t.put(TComment, key, &Comment{Card: st.c.ID, Author: st.f.Actor, Body: text, At: st.t.env.Now})
+	e.Said, e.SaidBefore = true, st.c.LastSaid
+	if t, ok := st.f.Payload["text"].(string); e != st.ev || !ok || t != text || !utf8.ValidString(text) {
+		e.Text = text
+	}
+	st.c.LastSaid = e.ID
+	st.t.put(TEvent, e.ID, e)
 	st.touched = true
 }
 

@@ -36,7 +36,7 @@ func due(t *tx) (any, *Error) {
 // fitsWith tells whether a fork may be joined within the bounds of one transaction.
 func (t *tx) fitsWith(f *tx) bool {
 	x, y := t.txn(), f.txn()
-	return len(x.Ops)+len(y.Ops) <= MaxTxnRecords && x.Size()+y.Size() <= MaxTxnBytes
+	return len(x.Ops)+len(y.Ops) <= maxOps && x.Size()+y.Size() <= maxBytes
 }
 
 func (t *tx) dueOne(d *Due) *Error {

@@ -92,45 +92,64 @@ func fleetVerb(name string) (verb, bool) {
 // package comment. An empty Txn writes nothing; a refusal of a request that is
 // marked as a retry, or that comes from an outbox, writes its id or its number,
 // so that a slower copy cannot succeed later (architecture.md §2).
-func Exec(v View, req *Request, env *Env) (txn Txn, res Result) {
-	defer func() {
-		if p := recover(); p != nil {
-			txn, res = Txn{}, Result{Seq: v.Seq(), Err: Errorf(Internal, "%s: %v", req.Verb, p)}
-		}
-	}()
+func Exec(v View, req *Request, env *Env) (Txn, Result) {
 	if res, done := earlier(v, req); done {
 		return Txn{}, res
 	}
 	t := newTx(v, req, env)
-	data, err := t.run()
-	if err == nil {
-		err = t.fits()
-	}
-	var raw json.RawMessage
-	if err == nil && data != nil {
-		b, jerr := json.Marshal(data)
-		if jerr != nil {
-			err = Errorf(Internal, "%s: answer: %v", req.Verb, jerr)
-		}
-		raw = b
-	}
+	raw, err := t.decide()
 	if err != nil {
-		t, raw = newTx(v, req, env), nil
-		if req.Journal == "" && (req.ID == "" || !req.Retry) {
-			return Txn{}, Result{Seq: v.Seq(), Err: err}
+		return Refuse(v, req, env, err)
+	}
+	return t.finish(raw, nil)
+}
+
+// Refuse is the transaction and the answer of a request that is refused: it is
+// empty unless the refusal has to be remembered.
+func Refuse(v View, req *Request, env *Env, err *Error) (Txn, Result) {
+	if req.Journal == "" && (req.ID == "" || !req.Retry) {
+		return Txn{}, Result{Seq: v.Seq(), Err: err}
+	}
+	return newTx(v, req, env).finish(nil, err)
+}
+
+// decide runs the request's handler; a panic of it is a refusal (invariant 22).
+func (t *tx) decide() (raw json.RawMessage, err *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			raw, err = nil, Errorf(Internal, "%s: %v", t.req.Verb, p)
+		}
+	}()
+	data, err := t.run()
+	if err != nil {
+		return nil, err
+	}
+	if data != nil {
+		var jerr error
+		if raw, jerr = json.Marshal(data); jerr != nil {
+			return nil, Errorf(Internal, "%s: answer: %v", t.req.Verb, jerr)
 		}
 	}
-	if (err != nil || len(t.out) > 0) && req.ID != "" {
-		t.remember(err, raw)
+	return raw, t.fits(len(raw))
+}
+
+// finish adds what tells a second copy of the request: its id, or its number.
+func (t *tx) finish(raw json.RawMessage, err *Error) (Txn, Result) {
+	if err != nil || len(t.out) > 0 {
+		if t.req.ID != "" {
+			t.remember(err, raw)
+		} else {
+			t.anonymous()
+		}
 	}
-	if req.Journal != "" {
-		t.putOutbox(&Outbox{Journal: req.Journal, Node: req.Actor.Node, Last: req.Number})
+	if t.req.Journal != "" {
+		t.putOutbox(&Outbox{Journal: t.req.Journal, Node: t.req.Actor.Node, Last: t.req.Number})
 	}
 	out := t.txn()
 	if out.Empty() {
-		return Txn{}, Result{Seq: v.Seq(), Data: raw, Err: err}
+		return Txn{}, Result{Seq: t.Seq(), Data: raw, Err: err}
 	}
-	return out, Result{Seq: env.Seq, Data: raw, Err: err}
+	return out, Result{Seq: t.env.Seq, Data: raw, Err: err}
 }
 
 func (t *tx) run() (any, *Error) {
@@ -144,14 +163,15 @@ func (t *tx) run() (any, *Error) {
 	return v.exec(t)
 }
 
-// fits holds the bounds of one transaction.
-func (t *tx) fits() *Error {
+// fits holds the bounds of one transaction, with room for what [tx.finish] adds
+// (an answer of so many bytes among it): beyond this nothing refuses it.
+func (t *tx) fits(answer int) *Error {
 	x := t.txn()
-	if n := len(x.Ops); n > MaxTxnRecords {
-		return Errorf(Exhausted, "%s would change %d records at once; the bound is %d", t.req.Verb, n, MaxTxnRecords).WithHint("do it in smaller steps")
+	if n := len(x.Ops); n > maxOps {
+		return Errorf(Exhausted, "%s would change %d records at once; the bound is %d", t.req.Verb, n, maxOps).WithHint("do it in smaller steps")
 	}
-	if n := x.Size(); n > MaxTxnBytes {
-		return Errorf(Exhausted, "%s would write %d bytes at once; the bound is %d", t.req.Verb, n, MaxTxnBytes).WithHint("keep large text in files")
+	if n := x.Size() + answer; n > maxBytes {
+		return Errorf(Exhausted, "%s would write %d bytes at once; the bound is %d", t.req.Verb, n, maxBytes).WithHint("keep large text in files")
 	}
 	return nil
 }

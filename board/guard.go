@@ -71,7 +71,7 @@ func (s *Scope) pullRequestGuard(r *Run) (*Error, int64) {
 	}
 	var newest int64
 	url := ""
-	EachComment(s.view, s.card.ID, func(c *Comment) bool {
+	EachComment(s.view, s.card, func(c *Comment) bool {
 		if m := pullRequest.FindString(c.Body); m != "" && c.At >= newest {
 			newest, url = c.At, m
 		}

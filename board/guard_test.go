@@ -52,7 +52,8 @@ func TestRespawnGuard(t *testing.T) {
 				}
 				x.putRun(r)
 				if c.comment != "" {
-					x.put(TComment, id+"/"+EventKey(x.env.Seq, 0), &Comment{Card: id, Body: c.comment, At: w.now})
+					e := x.event(card, Event{Kind: "comment", Said: true, Text: c.comment})
+					card.LastSaid = e.ID
 				}
 				x.putCard(card)
 				return nil

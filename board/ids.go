@@ -2,19 +2,28 @@ package board
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // Bounds of the table of request ids (architecture.md §2).
 const (
-	MaxRequestIDs   = 200_000
-	RequestIDTime   = 24 * 60 * 60 * 1000 // ms of board time
-	evictPerRequest = 4
-	walkPerRequest  = 6
+	MaxRequestIDs = 200_000
+	RequestIDTime = 24 * 60 * 60 * 1000 // ms of board time
+
+	evictAtOnce = 16        // ids that one request drops, so that not every request does
+	evictEarly  = 60 * 1000 // ms before their time that ids are dropped together with those whose time it is
+	walkAtOnce  = 64        // events that one request reads to find them
+
+	// What is left of a transaction's bounds when its request's own outcome, a
+	// row of the table and what it drops are written with it.
+	maxOps   = MaxTxnRecords - 2*evictAtOnce - 4
+	maxBytes = MaxTxnBytes - 16<<10
 )
 
 // CheckBelow is the check of a first try whose id lies below the horizon: it was
@@ -108,66 +117,107 @@ func (t *tx) remember(err *Error, data []byte) {
 		t.write(Op{Table: TReqLog, Key: EventKey(t.env.Seq, 0), Val: []byte(t.req.ID)})
 	}
 	ids := GetIDs(t)
-	ids.Count++
+	changed := t.evict(ids)
 	if ids.Oldest == 0 {
-		ids.Oldest = t.env.Now
+		ids.Oldest, changed = t.env.Now, true
 	}
-	t.evict(ids)
+	if changed {
+		t.put(TFleet, IDsKey, ids)
+	}
+}
+
+// anonymous counts a transaction without a request id. These are the rarer
+// ones: so the row of the table is not written by every event.
+func (t *tx) anonymous() {
+	ids := GetIDs(t)
+	ids.Others++
 	t.put(TFleet, IDsKey, ids)
 }
 
-// evict drops the oldest ids beyond the bounds, a few a request: the work of one request stays small.
-func (t *tx) evict(ids *IDTable) {
-	for n, walked := 0, 0; n < evictPerRequest && walked < walkPerRequest; walked++ {
-		if ids.Count <= MaxRequestIDs && t.env.Now-ids.Oldest <= RequestIDTime {
-			return
-		}
-		seq, id := t.oldestID(ids.Walked + 1)
-		if seq == 0 || seq >= t.env.Seq {
-			return
-		}
-		d := GetDone(t, id)
-		if id == "" || d == nil {
-			ids.Walked = seq
-			continue
-		}
-		if ids.Oldest = d.At; ids.Count <= MaxRequestIDs && t.env.Now-d.At <= RequestIDTime {
-			return
-		}
-		t.del(TRequest, id)
-		t.del(TReqLog, EventKey(seq, 0))
-		ids.Walked, ids.Horizon = seq, max(ids.Horizon, seq)
-		ids.Count--
-		n++
-	}
+// Count is the number of ids in the table at a Seq: every transaction since
+// Walked has one, but for the others.
+func (i *IDTable) Count(seq uint64) int64 {
+	return max(0, int64(seq)-int64(i.Walked)-i.Others)
 }
 
-// oldestID is the first request id at or after a Seq: on the first event of its transaction, or in TReqLog.
-func (t *tx) oldestID(from uint64) (seq uint64, id string) {
-	key := ""
-	t.Scan(TReqLog, "", EventKey(from, 0), func(k string, v []byte) bool {
-		key, id = k, string(v)
+// move takes Walked up to a Seq; one says that there was an id at it, and at no other.
+func (i *IDTable) move(seq uint64, one int64) {
+	i.Others = max(0, i.Others-int64(seq-i.Walked)+one)
+	i.Walked = seq
+}
+
+// evict drops the oldest ids beyond the bounds, some at once and not by every
+// request; the work of one request stays small. It tells whether ids changed.
+func (t *tx) evict(ids *IDTable) (changed bool) {
+	if ids.Count(t.env.Seq) <= MaxRequestIDs+evictAtOnce && (ids.Oldest == 0 || t.env.Now-ids.Oldest <= RequestIDTime) {
 		return false
-	})
-	steps := 0
-	EachEvent(t, EventKey(from, 0), func(k string, e *Event) bool {
-		steps++
-		if key != "" && k >= key {
-			return false
+	}
+	old, walked := t.oldest(ids.Walked + 1)
+	for _, o := range old {
+		d := GetDone(t, o.id)
+		if d == nil {
+			ids.move(o.seq, 1)
+			continue
 		}
-		if steps > 4*walkPerRequest { // a long stretch of the fleet's own events: go on from here next time
-			key, id = k, ""
+		if ids.Oldest = d.At; ids.Count(t.env.Seq) <= MaxRequestIDs && t.env.Now-d.At <= RequestIDTime-evictEarly {
+			return true
+		}
+		t.del(TRequest, o.id)
+		t.del(TReqLog, EventKey(o.seq, 0))
+		ids.move(o.seq, 1)
+		ids.Horizon = max(ids.Horizon, o.seq)
+	}
+	if len(old) == 0 && walked == t.env.Seq-1 { // none is left but this request's own
+		ids.Oldest = t.env.Now
+	}
+	if walked > ids.Walked { // a long stretch of the fleet's own events: go on from here next time
+		ids.move(walked, 0)
+	}
+	return true
+}
+
+// anID is a request id and the transaction that it was executed in.
+type anID struct {
+	seq uint64
+	id  string
+}
+
+// oldest finds the oldest ids from a Seq on, in order, in a bounded walk. All
+// ids up to walked are among them.
+func (t *tx) oldest(from uint64) (list []anID, walked uint64) {
+	start, end := EventKey(from, 0), EventKey(t.env.Seq, 0)
+	walked = t.env.Seq - 1
+	steps := 0
+	EachEvent(t, start, func(k string, e *Event) bool {
+		if k >= end {
 			return false
 		}
 		if e.Req != "" {
-			key, id = k, e.Req
+			list = append(list, anID{seqOfKey(k), e.Req})
+		}
+		if steps++; steps == walkAtOnce || len(list) == evictAtOnce {
+			walked = seqOfKey(k)
 			return false
 		}
 		return true
 	})
-	if key == "" {
-		return 0, ""
+	t.Scan(TReqLog, "", start, func(k string, v []byte) bool {
+		if k >= end || seqOfKey(k) > walked {
+			return false
+		}
+		list = append(list, anID{seqOfKey(k), string(v)})
+		return len(list) < 2*evictAtOnce
+	})
+	slices.SortFunc(list, func(a, b anID) int { return cmp.Compare(a.seq, b.seq) })
+	if len(list) > evictAtOnce {
+		list = list[:evictAtOnce]
+		walked = list[len(list)-1].seq
 	}
-	seq, _ = strconv.ParseUint(key[:16], 16, 64)
-	return seq, id
+	return list, walked
+}
+
+// seqOfKey is the Seq in the key of an event.
+func seqOfKey(key string) uint64 {
+	seq, _ := strconv.ParseUint(key[:16], 16, 64)
+	return seq
 }

@@ -1,5 +1,7 @@
 package board
 
+import "slices"
+
 // Typed readers of a view. Each returns a copy, and nil when the record is not
 // there. A record that cannot be decoded is a defect of the state, found by its
 // checksum before it gets here; it reads as absent.
@@ -131,8 +133,21 @@ func CardEvents(v View, c *Card, fn func(*Event) bool) {
 }
 
 // EachComment reads a card's comments, oldest first.
-func EachComment(v View, card string, fn func(*Comment) bool) {
-	scan(v, TComment, card+"/", "", func(_ string, c *Comment) bool { return fn(c) })
+func EachComment(v View, c *Card, fn func(*Comment) bool) {
+	var list []*Comment
+	for key := c.LastSaid; key != ""; {
+		e := GetEvent(v, key)
+		if e == nil {
+			break
+		}
+		list = append(list, e.comment())
+		key = e.SaidBefore
+	}
+	for _, m := range slices.Backward(list) {
+		if !fn(m) {
+			return
+		}
+	}
 }
 
 // Parents are the ids of the cards that a card waits for, in order.

@@ -163,7 +163,7 @@ func TestEventsAndComments(t *testing.T) {
 	if got := comments(w, id); !slices.Equal(got, []string{"one", "two"}) {
 		t.Fatalf("comments %q", got)
 	}
-	EachComment(w.v, id, func(c *Comment) bool {
+	EachComment(w.v, w.card(id), func(c *Comment) bool {
 		if c.Author.Name != manager.Name || c.At != w.now {
 			t.Errorf("comment by %+v at %d", c.Author, c.At)
 		}
@@ -258,7 +258,7 @@ func TestInitialStatus(t *testing.T) {
 }
 
 func comments(w *world, card string) (list []string) {
-	EachComment(w.v, card, func(c *Comment) bool {
+	EachComment(w.v, w.card(card), func(c *Comment) bool {
 		list = append(list, c.Body)
 		return true
 	})

@@ -171,7 +171,7 @@ func (s *Scope) attempts(b *strings.Builder, c *Card) {
 // thread writes the newest comments since a time.
 func (s *Scope) thread(b *strings.Builder, c *Card, since int64, head string) {
 	var all []*Comment
-	EachComment(s.view, c.ID, func(m *Comment) bool {
+	EachComment(s.view, c, func(m *Comment) bool {
 		if m.At > since {
 			all = append(all, m)
 		}

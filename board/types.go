@@ -62,7 +62,7 @@ func (f *Fleet) fields(w *wire) {
 type IDTable struct {
 	Horizon uint64 // Seq of the newest id dropped; an id minted below it is never executed
 	Walked  uint64 // Seq up to which ids have been dropped
-	Count   int64  // ids in the table
+	Others  int64  // transactions after Walked without an id
 	Oldest  int64  // board time of the oldest id kept, or a little earlier
 	unknown
 }
@@ -70,7 +70,7 @@ type IDTable struct {
 func (i *IDTable) fields(w *wire) {
 	w.uint(1, &i.Horizon)
 	w.uint(2, &i.Walked)
-	w.int(3, &i.Count)
+	w.int(3, &i.Others)
 	w.int(4, &i.Oldest)
 }
 
@@ -165,6 +165,7 @@ type Card struct {
 	Waits                    Reason // why it does not start
 	Attention                Reason // why a person is needed (kind in Check)
 	LastEvent                string // key of its newest event; events of a card are a chain (Event.Prev)
+	LastSaid                 string // key of its newest comment; they are a chain (Event.SaidBefore)
 	LastFree                 int64  // board time of the newest status/promote/unblock/reclaim (RSP-05)
 	Kind                     string
 	unknown
@@ -211,6 +212,7 @@ func (c *Card) fields(w *wire) {
 	str(w, 38, &c.LastEvent)
 	w.int(39, &c.LastFree)
 	str(w, 40, &c.Kind)
+	str(w, 41, &c.LastSaid)
 }
 
 // Address is the sender of a board's notices, made of its label (BRD-02). It is

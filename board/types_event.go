@@ -11,6 +11,9 @@ type Event struct {
 	Req                        string // request id of the transaction, on its first event
 	Prev                       string // key of the card's event before
 	From, To                   string // statuses, when it moved the card
+	Said                       bool   // it is a comment of the card's thread (BRD-09)
+	Text                       string // what it says, unless that is the payload's "text"
+	SaidBefore                 string // key of the comment before
 	unknown
 }
 
@@ -27,22 +30,29 @@ func (e *Event) fields(w *wire) {
 	str(w, 10, &e.Prev)
 	str(w, 11, &e.From)
 	str(w, 12, &e.To)
+	w.bool(13, &e.Said)
+	str(w, 14, &e.Text)
+	str(w, 15, &e.SaidBefore)
 }
 
-// Comment is one word of a card's thread (BRD-09).
+// Comment is one word of a card's thread (BRD-09), made of the event that is it.
 type Comment struct {
-	Card   string
 	Author Actor
 	Body   string
 	At     int64
-	unknown
 }
 
-func (c *Comment) fields(w *wire) {
-	str(w, 1, &c.Card)
-	w.nest(2, &c.Author)
-	str(w, 3, &c.Body)
-	w.int(4, &c.At)
+// comment is what an event says.
+func (e *Event) comment() *Comment {
+	return &Comment{Author: e.Actor, Body: orElse(e.Text, saidText(e.Payload)), At: e.At}
+}
+
+func saidText(payload []byte) string {
+	var p struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(payload, &p) // an event's payload is JSON, or there is none; its text may be no text
+	return p.Text
 }
 
 // Link is a dependency: Child waits for Parent (BRD-10).

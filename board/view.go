@@ -21,7 +21,6 @@ const (
 	TRun                       // card id "." %06d -> Run
 	THeld                      // run id -> Held: one small row per session not gone
 	TEvent                     // %016x "." %04x -> Event
-	TComment                   // card id "/" event key -> Comment
 	TLink                      // child "/" parent -> Link
 	TChild                     // parent "/" child -> nothing: the reverse of TLink
 	TOrder                     // node id "/" %016x "." %04x -> Order
@@ -39,7 +38,7 @@ const (
 const Tables = int(tableEnd) - 1
 
 var tableNames = [...]string{TFleet: "fleet", TBoard: "board", TPrefix: "prefix", TWorkflow: "workflow", TCard: "card", TText: "text", TRun: "run",
-	THeld: "held", TEvent: "event", TComment: "comment", TLink: "link", TChild: "child", TOrder: "order", TNode: "node", TToken: "token",
+	THeld: "held", TEvent: "event", TLink: "link", TChild: "child", TOrder: "order", TNode: "node", TToken: "token",
 	TRequest: "request", TReqLog: "reqlog", TOutbox: "outbox", TDue: "due", TSlot: "slot"}
 
 func (t Table) String() string {

@@ -59,8 +59,22 @@ func (x *executor) decide(term uint64, calls []*call) (*decided, error) {
 }
 
 // one executes one request. A panic of the domain is a refusal of that request
-// (invariant 22), and so is a transaction over the bounds.
-func (x *executor) one(v board.View, req *board.Request, env *board.Env) (txn board.Txn, res board.Result) {
+// (invariant 22), and so is a transaction over the bounds. Like any refusal it
+// is written when a slower copy might succeed later.
+func (x *executor) one(v board.View, req *board.Request, env *board.Env) (board.Txn, board.Result) {
+	txn, res, err := x.try(req, func() (board.Txn, board.Result) { return x.s.cfg.Exec(v, req, env) })
+	if err == nil {
+		return txn, res
+	}
+	txn, res, again := x.try(req, func() (board.Txn, board.Result) { return board.Refuse(v, req, env, err) })
+	if again != nil {
+		return board.Txn{}, board.Result{Err: err}
+	}
+	return txn, res
+}
+
+// try makes a transaction that can be stored, or says why there is none.
+func (x *executor) try(req *board.Request, fn func() (board.Txn, board.Result)) (txn board.Txn, res board.Result, err *board.Error) {
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -70,13 +84,10 @@ func (x *executor) one(v board.View, req *board.Request, env *board.Env) (txn bo
 			panic(p)
 		}
 		x.s.log.Error("request made the executor panic", "verb", req.Verb, "panic", fmt.Sprint(p))
-		txn, res = board.Txn{}, failure(board.Internal, "panic", "this request hit a defect of muster; nothing was written", "report it")
+		err = failure(board.Internal, "panic", "this request hit a defect of muster; nothing was written", "report it").Err
 	}()
-	txn, res = x.s.cfg.Exec(v, req, env)
-	if err := bounded(&txn); err != nil {
-		return board.Txn{}, board.Result{Err: err}
-	}
-	return txn, res
+	txn, res = fn()
+	return txn, res, bounded(&txn)
 }
 
 // bounded refuses what no node could store or what would stall all of them.

@@ -174,6 +174,26 @@ func TestTooLargeIsRefused(t *testing.T) {
 	}
 }
 
+// §2: a refusal by the bounds or by a panic is a refusal like any other: of a retry it is written under its id.
+func TestRefusalOfTheStoreIsRemembered(t *testing.T) {
+	t.Parallel()
+	_, s := single(t, nil)
+	for name, r := range map[string]*board.Request{
+		"large": toyN(verbFill, "records", board.MaxTxnRecords+1, 1),
+		"panic": toy(verbPanic, "x"),
+	} {
+		r.ID, r.Retry = "1-t.0."+name, true
+		first := s.Do(ctx(t), r)
+		var done *board.Done
+		if err := s.View(func(v board.View) error { done = board.GetDone(v, r.ID); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if first.Err == nil || done == nil || done.Code != string(first.Err.Code) {
+			t.Errorf("%s: %+v, remembered %+v", name, first, done)
+		}
+	}
+}
+
 // Invariant 22: one poison request stops nobody.
 func TestPanicOfTheDomainIsARefusalOfThatRequest(t *testing.T) {
 	t.Parallel()

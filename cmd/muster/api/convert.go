@@ -49,7 +49,7 @@ func some[T any](list []T) []T {
 func DetailOf(v board.View, c *board.Card) CardDetail {
 	d := CardDetail{Card: CardOf(v, c), Body: board.GetBody(v, c.ID), Workspace: c.Workspace, Branch: c.Branch, Skills: c.Skills,
 		Creator: ActorText(c.Creator), LastError: c.LastError, Comments: []Comment{}, Runs: []Run{}}
-	board.EachComment(v, c.ID, func(m *board.Comment) bool {
+	board.EachComment(v, c, func(m *board.Comment) bool {
 		d.Comments = append(d.Comments, Comment{ActorText(m.Author), m.Body, at(m.At)})
 		return true
 	})
