@@ -14,21 +14,24 @@ import (
 // fake benches: one that measures, one that lacks something, one that fails.
 func fakes() []Bench {
 	return []Bench{
-		{"good", "measures", func(ctx context.Context, env Env) ([]Result, error) {
+		{Name: "good", About: "measures", Run: func(ctx context.Context, env Env) ([]Result, error) {
 			s := &script{machine: []float64{1}, a: []float64{4}, b: []float64{2}}
 			c := env.Config("good", "ms", Goal{Name: "gate", AtMost: 3})
 			c.Calibrate = s.calibrate
 			r, err := Pair(ctx, c, s.side("A", s.a), s.side("B", s.b))
 			return []Result{r}, err
 		}},
-		{"lacking", "needs what is not there", func(context.Context, Env) ([]Result, error) {
+		{Name: "lacking", About: "needs what is not there", Run: func(context.Context, Env) ([]Result, error) {
 			return nil, &Missing{"luck", "it is a lottery"}
 		}},
-		{"bad", "fails", func(_ context.Context, env Env) ([]Result, error) {
+		{Name: "bad", About: "fails", Run: func(_ context.Context, env Env) ([]Result, error) {
 			if err := os.WriteFile(filepath.Join(env.Dir, "rubbish"), nil, 0o600); err != nil {
 				return nil, err
 			}
 			return nil, errors.New("broke")
+		}},
+		{Name: "piece", About: "of another", Part: true, Run: func(context.Context, Env) ([]Result, error) {
+			return nil, &Missing{"a name", "it is measured with the whole"}
 		}},
 	}
 }
@@ -44,6 +47,7 @@ func TestMainMeasuresSkipsAndFails(t *testing.T) {
 		{"one", []string{"good"}, 0, []string{"machine:", "A/B 2.00x", "gate <= 3x: met", "A syncs: 40"}, ""},
 		{"missing", []string{"lacking"}, 0, []string{"lacking: skipped: needs luck: it is a lottery"}, ""},
 		{"all, one fails", nil, 1, []string{"A/B 2.00x", "skipped"}, "broke"},
+		{"a part, named", []string{"piece"}, 0, []string{"measured with the whole"}, ""},
 		{"unknown", []string{"nix"}, 2, nil, `no bench "nix"`},
 		{"bad flag", []string{"-windows", "x"}, 2, nil, "invalid value"},
 		{"help", []string{"-h"}, 0, nil, "usage: muster bench"},
@@ -60,6 +64,9 @@ func TestMainMeasuresSkipsAndFails(t *testing.T) {
 				if !strings.Contains(stdout.String(), want) {
 					t.Errorf("stdout lacks %q:\n%s", want, &stdout)
 				}
+			}
+			if c.args == nil && strings.Contains(stdout.String(), "measured with the whole") {
+				t.Errorf("a part was measured with all:\n%s", &stdout)
 			}
 			if !strings.Contains(stderr.String(), c.stderr) {
 				t.Errorf("stderr lacks %q:\n%s", c.stderr, &stderr)
