@@ -143,7 +143,9 @@ func body(w *world, r *result, want any) (string, bool) {
 // comment looks for a text in the newest comment.
 func comment(w *world, r *result, want any) (string, bool) {
 	newest := ""
-	board.EachComment(w.v, r.card, func(c *board.Comment) bool { newest = c.Body; return true })
+	if c := board.GetCard(w.v, r.card); c != nil {
+		board.EachComment(w.v, c, func(c *board.Comment) bool { newest = c.Body; return true })
+	}
 	return contains(newest, want)
 }
 
