@@ -43,8 +43,9 @@ func (st *step) do(a workflow.Action) *Error {
 		if err != nil {
 			return st.failed(a, err)
 		}
-		st.later("send_to_actor", clip(text, 500))
-	case *workflow.Notify: // whom it concerns is read from the event itself, by a later version
+		st.toActor(DeliverMessage, text)
+	case *workflow.Notify:
+		st.whom = union(st.whom, a.Whom)
 	case *workflow.RunHook:
 		st.later("hook", a.Hook)
 		st.callPerson("hook", "the hook "+strconv.Quote(a.Hook)+" is not run by this version: do its work by hand, then move the card on")
@@ -134,7 +135,7 @@ func (st *step) ask(a *workflow.Ask) *Error {
 	st.run.Asks++
 	st.t.putRun(st.run)
 	st.t.event(st.c, Event{Kind: a.As, Actor: Platform(), Run: st.run.ID, Payload: object("turn", st.run.Asks, "text", clip(text, 2<<10))})
-	st.later("ask", "")
+	st.toActor(DeliverAsk, text)
 	st.touched = true
 	return nil
 }

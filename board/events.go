@@ -51,7 +51,9 @@ func fireEvent(t *tx) (any, *Error) {
 	if a.Force {
 		t.forceGone(c.ID, a.Why)
 	}
-	return map[string]any{"id": c.ID, "from": m.From, "to": m.To}, nil
+	out := map[string]any{"id": c.ID, "from": m.From, "to": m.To}
+	m.report(out)
+	return out, nil
 }
 
 // takesAway are the events that take a run away from its machine (M-35).

@@ -55,6 +55,14 @@ func verbOf(name string) (verb, bool) {
 		return verb{byManager, tokenRevoke}, true
 	case VNodeVote:
 		return verb{byManager, nodeVote}, true
+	case VSubscribe:
+		return verb{byViewer, subscribe}, true
+	case VInboxAck:
+		return verb{byViewer, inboxAck}, true
+	case VSend:
+		return verb{byMember, send}, true
+	case VWebhook:
+		return verb{byManager, webhookSet}, true
 	}
 	return fleetVerb(name)
 }
@@ -80,6 +88,10 @@ func fleetVerb(name string) (verb, bool) {
 		return verb{byPlatform, gone}, true
 	case VReasons:
 		return verb{byPlatform, reasons}, true
+	case VDelivered:
+		return verb{byNode, delivered}, true
+	case VHookState:
+		return verb{byPlatform, hookState}, true
 	case VDue:
 		return verb{byPlatform, due}, true
 	case VBarrier:
@@ -225,7 +237,7 @@ func (t *tx) authorizePerson(need who) *Error {
 		if k == nil || k.Expires != 0 && k.Expires < t.env.Now {
 			return Errorf(Refused, "this token is not known here, or has ended").WithHint("ask a manager for: muster token create")
 		}
-		role = k.Role
+		role, a.Name = k.Role, TokenName(k.ID)
 	} else {
 		n := GetNode(t, a.Node)
 		if n == nil {

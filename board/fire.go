@@ -33,7 +33,8 @@ type startCtx struct {
 type move struct {
 	From, To string
 	Event    *Event
-	Run      *Run // claimed or ended by it
+	Run      *Run   // claimed or ended by it
+	Told     []Told // whom it was told to, and who could not be told
 }
 
 // Bounds of one firing.
@@ -64,6 +65,9 @@ type step struct {
 	children  bool     // promote the cards that wait for this one
 	promote   []string // other cards to offer a promotion
 	deferred  []string // effects of a later version
+	whom      []string // who is told of this event, at the end
+	told      []Told   // and who was
+	stored    string   // how the card's status was stored when the event came
 	touched   bool     // an action changed something
 }
 
@@ -78,7 +82,7 @@ func (t *tx) fire(b *Board, c *Card, f firing) (*move, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &step{t: t, wf: fl.wf, b: b, c: c, f: f, from: c.Status, to: c.Status}
+	st := &step{t: t, wf: fl.wf, b: b, c: c, f: f, from: c.Status, to: c.Status, stored: c.Stored}
 	if err := st.begin(fl); err != nil {
 		return nil, err
 	}
@@ -109,7 +113,7 @@ func (t *tx) fire(b *Board, c *Card, f firing) (*move, *Error) {
 		return nil, err
 	}
 	t.took(tr)
-	return &move{From: st.from, To: st.to, Event: st.ev, Run: st.run}, nil
+	return &move{From: st.from, To: st.to, Event: st.ev, Run: st.run, Told: st.told}, nil
 }
 
 func (t *tx) took(tr *workflow.Transition) {
@@ -346,9 +350,13 @@ func (st *step) settle() *Error {
 	if c.Status != st.from {
 		st.ev.From, st.ev.To = st.from, c.Status
 	}
+	st.tookPart()
+	st.answered()
+	st.mailEnds()
 	t.put(TEvent, st.ev.ID, st.ev)
 	t.putCard(c)
 	st.offer()
+	st.notify()
 	return nil
 }
 

@@ -110,6 +110,7 @@ func (t *tx) stepHeld(r *Run, e lease.Effect) {
 		t.putHeld(t.holdRow(r))
 	case e.Has(lease.EffectFree) || r.Gone == GonePassed:
 		t.del(THeld, r.ID)
+		t.mailGone(r)
 	case h != nil && (h.Stopping != (r.Stop != "") || h.Ended != (r.Verdict != "")):
 		t.putHeld(t.holdRow(r))
 	}

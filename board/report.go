@@ -71,6 +71,7 @@ func (t *tx) reportLaunched(r *Run, a *Report) *Error {
 		r.Workspace = a.Workspace
 	}
 	t.putRun(r)
+	t.mailTaken(r)
 	t.runEvent(r, "launched", map[string]any{"machine": t.nodeName(r.Node), "pid": a.PID})
 	return nil
 }

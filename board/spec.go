@@ -56,6 +56,7 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 	if len(skills) > 0 {
 		prompt = strings.TrimRight(prompt, "\n") + "\nSkills pinned to this card: " + strings.Join(skills, ", ") + "\n"
 	}
+	prompt += mailText(s.view, c.ID, r.Slot)
 	s.texts = map[string]any{"prompt": prompt, "brief": BriefPath}
 	argv, err := s.argv(p, h, r.Model)
 	if err != nil {

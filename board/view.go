@@ -31,6 +31,11 @@ const (
 	TOutbox                    // journal id -> Outbox
 	TDue                       // %016x (ms) "/" kind "/" key -> Due
 	TSlot                      // card id "/" slot -> SlotRec: the lineage of a slot (forgotten, last session)
+	TSub                       // card id or "board:" slug "/" address -> Sub
+	TNotice                    // address "/" event key -> Notice
+	TMailbox                   // address, or card id "/" slot -> Mailbox
+	TDelivery                  // card id "/" slot "/" event key "/" kind -> Delivery
+	TWebhook                   // slug "/" id -> Webhook
 	tableEnd
 )
 
@@ -39,7 +44,7 @@ const Tables = int(tableEnd) - 1
 
 var tableNames = [...]string{TFleet: "fleet", TBoard: "board", TPrefix: "prefix", TWorkflow: "workflow", TCard: "card", TText: "text", TRun: "run",
 	THeld: "held", TEvent: "event", TLink: "link", TChild: "child", TOrder: "order", TNode: "node", TToken: "token",
-	TRequest: "request", TReqLog: "reqlog", TOutbox: "outbox", TDue: "due", TSlot: "slot"}
+	TRequest: "request", TReqLog: "reqlog", TOutbox: "outbox", TDue: "due", TSlot: "slot", TSub: "sub", TNotice: "notice", TMailbox: "mailbox", TDelivery: "delivery", TWebhook: "webhook"}
 
 func (t Table) String() string {
 	if t >= 1 && t < tableEnd {

@@ -171,7 +171,7 @@ const maxPushes = 4096
 // leader's executor calls it for its own node before it answers anybody, and must
 // not wait for a disk, a fork or a keeper here.
 func (r *Reconciler) Push(term uint64, o board.Order) {
-	if o.Node != r.cfg.Node || r.runDir(o.Run) == "" {
+	if o.Node != r.cfg.Node || r.runDir(o.Run) == "" || o.Kind == board.OrderDeliver {
 		return
 	}
 	r.mu.Lock()

@@ -150,8 +150,6 @@ func SettableFields(create bool) []string {
 var later = map[string]string{
 	"declare_agent":     "agents outlive their sessions in a later version; until then nothing is declared",
 	"end_agents":        "agents outlive their sessions in a later version; until then nothing is ended",
-	"notify":            "inboxes and subscriptions come in a later version; until then nobody is told",
-	"send_to_actor":     "panes come in a later version; until then nothing is sent",
 	"ask":               "panes come in a later version; until then idle sessions are not asked",
 	"hook":              "hooks come in a later version; until then none runs, and neither hook_done nor hook_failed comes",
 	"cleanup_workspace": "workspaces are cleaned up in a later version; until then they stay",

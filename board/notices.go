@@ -1,0 +1,428 @@
+package board
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Bounds of notices.
+const (
+	maxSubs      = 200  // people a card has
+	maxBoardSubs = 100  // people a board has
+	maxMailbox   = 1000 // notices that lie unread; older ones are dropped and counted
+	maxTold      = 300  // addresses one event is told to
+	maxTell      = 100  // waiting cards whose people and sessions one event is told to
+	maxNotice    = 500  // bytes of text
+	ackPerStep   = 400  // notices taken away by one acknowledgement
+)
+
+// Managers is the mailbox of everybody who is a manager.
+const Managers = "managers"
+
+// Roles in which somebody is told of a change.
+const (
+	RoleSubscriber = "subscriber"
+	RoleCreator    = "creator"
+	RoleDependant  = "dependant"
+	RoleManagers   = "manager"
+	RoleBoard      = "board"
+	RoleWorker     = "worker"     // a session, of its own card
+	RoleDependency = "dependency" // a session, of a card that its own waits for
+)
+
+// Subscription is one address that is told of a card's changes (NOT-01).
+type Subscription struct {
+	Card    string `json:"card"`
+	Address string `json:"address"` // name@node of a person, run id of a session
+	Role    string `json:"role"`
+}
+
+// Told is one address that an event was told to, or that it could not be told to (NOT-11).
+type Told struct {
+	Card    string `json:"card"`
+	Kind    string `json:"kind"`
+	Address string `json:"address"`
+	Error   string `json:"error,omitempty"`
+}
+
+// Address is the address of a person; "" of everybody else.
+func (a Actor) Address() string {
+	if a.Kind != ActorPerson {
+		return ""
+	}
+	return strings.ReplaceAll(a.Name, "/", "_")
+}
+
+// TokenName is the name of who calls with a token.
+func TokenName(id string) string { return "token:" + id[:min(len(id), 8)] }
+
+// BoardSub is what a subscription to a whole board is on.
+func BoardSub(slug string) string { return "board:" + slug }
+
+// SubKey, NoticeKey, DeliveryKey and WebhookKey are stored keys.
+func SubKey(on, who string) string { return on + "/" + who }
+
+// NoticeKey is the key of a person's notice: one an event.
+func NoticeKey(who, event string) string { return who + "/" + event }
+
+// DeliveryKey is the key of a delivery to a slot: one a kind and event.
+func DeliveryKey(card, slot, event, kind string) string {
+	return SlotKey(card, slot) + "/" + event + "/" + kind
+}
+
+// WebhookKey is the key of a board's webhook.
+func WebhookKey(slug, id string) string { return slug + "/" + id }
+
+// GetSub reads a person's word about a card or a board.
+func GetSub(v View, on, who string) *Sub { return read[Sub](v, TSub, SubKey(on, who)) }
+
+func eachSub(v View, on string, fn func(*Sub) bool) {
+	scan(v, TSub, on+"/", "", func(_ string, s *Sub) bool { return fn(s) })
+}
+
+// GetMailbox reads how far somebody has read.
+func GetMailbox(v View, who string) *Mailbox {
+	if m := read[Mailbox](v, TMailbox, who); m != nil {
+		return m
+	}
+	return &Mailbox{Who: who}
+}
+
+// Inbox reads the notices of a person that it has not acknowledged, oldest
+// first, with those for all managers when it is one.
+func Inbox(v View, who string, manager bool) (list []*Notice) {
+	box := GetMailbox(v, who)
+	add := func(of, read string) {
+		scan(v, TNotice, of+"/", NoticeKey(of, read), func(key string, n *Notice) bool {
+			if n.Event > read {
+				list = append(list, n)
+			}
+			return len(list) < 2*maxMailbox
+		})
+	}
+	add(who, box.Read)
+	if manager {
+		add(Managers, box.ReadManagers)
+		slices.SortStableFunc(list, func(a, b *Notice) int { return strings.Compare(a.Event, b.Event) })
+		list = slices.CompactFunc(list, func(a, b *Notice) bool { return a.Event == b.Event }) // told twice: as subscriber and as manager
+	}
+	return list
+}
+
+// ID is the identity of a notice (NOT-10).
+func (n *Notice) ID() string { return noticeID(n.Kind, n.Card, n.Event) }
+
+func noticeID(kind, card, event string) string { return kind + "-" + card + "-" + EventID(event) }
+
+// Subscribers are the addresses that are told of a card's changes: who filed it,
+// people who subscribed or commented or reviewed, its own sessions, and those of
+// the cards that wait for it (NOT-01). A session is subscribed from its claim
+// until it is gone, without a row of its own: it can be neither late nor stale.
+func Subscribers(v View, c *Card) []Subscription {
+	var list []Subscription
+	muted := map[string]bool{}
+	seen := map[string]bool{}
+	add := func(address, role string) {
+		if address != "" && !muted[address] && !seen[address] {
+			seen[address] = true
+			list = append(list, Subscription{Card: c.ID, Address: address, Role: role})
+		}
+	}
+	eachSub(v, c.ID, func(s *Sub) bool {
+		if s.Off {
+			muted[s.Who] = true
+		} else {
+			add(s.Who, RoleSubscriber)
+		}
+		return true
+	})
+	add(c.Creator.Address(), RoleCreator)
+	EachHeld(v, c.ID, func(h *Held) bool { add(h.Run, RoleWorker); return true })
+	for _, child := range firstOf(Children(v, c.ID), maxTell) {
+		EachHeld(v, child, func(h *Held) bool { add(h.Run, RoleDependency); return true })
+	}
+	return list
+}
+
+func firstOf[T any](list []T, n int) []T { return list[:min(len(list), n)] }
+
+// subscribe notes a person's word about a card or a board.
+func subscribe(t *tx) (any, *Error) {
+	a, err := args[Subscribe](t)
+	if err != nil {
+		return nil, err
+	}
+	who := t.req.Actor.Address()
+	if who == "" {
+		return nil, Errorf(Refused, "people subscribe; a session is told of its own card as long as it runs")
+	}
+	if len(a.Kinds) > 32 || slices.ContainsFunc(a.Kinds, func(k string) bool { return k == "" || len(k) > 64 }) {
+		return nil, Errorf(Invalid, "at most 32 kinds of events, each a name")
+	}
+	on, bound := "", maxSubs
+	if a.Card != "" {
+		_, c, err := t.card(a.Card)
+		if err != nil {
+			return nil, err
+		}
+		on = c.ID
+	} else {
+		b, err := t.board(a.Board)
+		if err != nil {
+			return nil, err
+		}
+		on, bound = BoardSub(b.Slug), maxBoardSubs
+	}
+	if GetSub(t, on, who) == nil && t.countSubs(on) >= bound {
+		return nil, Errorf(Exhausted, "%s has %d subscribers already", strings.TrimPrefix(on, "board:"), bound)
+	}
+	t.put(TSub, SubKey(on, who), &Sub{On: on, Who: who, Kinds: a.Kinds, Off: a.Off, How: "said", At: t.env.Now})
+	return map[string]any{"on": on, "who": who, "off": a.Off}, nil
+}
+
+func (t *tx) countSubs(on string) (n int) {
+	t.Scan(TSub, on+"/", "", func(string, []byte) bool { n++; return true })
+	return n
+}
+
+// subscribed notes that somebody has a part in a card by what it did; its own
+// earlier word, on or off, stands.
+func (t *tx) subscribed(c *Card, a Actor, how string) {
+	who := a.Address()
+	if who == "" || who == c.Creator.Address() || t.Has(TSub, SubKey(c.ID, who)) || t.countSubs(c.ID) >= maxSubs {
+		return
+	}
+	t.put(TSub, SubKey(c.ID, who), &Sub{On: c.ID, Who: who, How: how, At: t.env.Now})
+}
+
+// inboxAck moves the sender's cursor, and takes away what it has read.
+func inboxAck(t *tx) (any, *Error) {
+	a, err := args[InboxAck](t)
+	if err != nil {
+		return nil, err
+	}
+	who := t.req.Actor.Address()
+	if who == "" {
+		return nil, Errorf(Refused, "an inbox is a person's")
+	}
+	key, perr := ParseEventID(a.UpTo)
+	if perr != nil {
+		return nil, perr.(*Error)
+	}
+	if key > EventKey(t.env.Seq, 0) {
+		return nil, Errorf(Invalid, "event %s has not happened yet", a.UpTo)
+	}
+	box := GetMailbox(t, who)
+	box.Read, box.ReadManagers, box.Lost = max(box.Read, key), max(box.ReadManagers, key), 0
+	var old []string
+	t.Scan(TNotice, who+"/", "", func(k string, _ []byte) bool {
+		if k <= NoticeKey(who, box.Read) {
+			old = append(old, k)
+		}
+		return k <= NoticeKey(who, box.Read) && len(old) < ackPerStep
+	})
+	for _, k := range old {
+		t.del(TNotice, k)
+	}
+	box.Count = max(box.Count-int64(len(old)), 0)
+	t.put(TMailbox, who, box)
+	return map[string]any{"who": who, "read": a.UpTo, "taken": len(old)}, nil
+}
+
+// putNotice puts a notice into a mailbox; the oldest one leaves a full one.
+func (t *tx) putNotice(n *Notice) {
+	key := NoticeKey(n.To, n.Event)
+	if t.Has(TNotice, key) {
+		return
+	}
+	box := GetMailbox(t, n.To)
+	if box.Count >= maxMailbox {
+		first := ""
+		t.Scan(TNotice, n.To+"/", "", func(k string, _ []byte) bool { first = k; return false })
+		if t.del(TNotice, first); n.To == Managers || first > NoticeKey(n.To, box.Read) {
+			box.Lost++
+		}
+		box.Count--
+	}
+	box.Count++
+	t.put(TNotice, key, n)
+	t.put(TMailbox, n.To, box)
+}
+
+// telling gathers whom one event is told to.
+type telling struct {
+	t       *tx
+	b       *Board
+	c       *Card
+	ev      *Event
+	said    Actor           // who did it is not told
+	muted   map[string]bool // people who said --off to this card
+	people  []Subscription
+	runs    []*Held
+	roles   []string // of runs
+	seen    map[string]bool
+	leftOut int
+}
+
+// tookPart subscribes a person who commented on a card, or reviewed it.
+func (st *step) tookPart() {
+	switch {
+	case st.ev.Said:
+		st.t.subscribed(st.c, st.f.Actor, "comment")
+	case st.stored == "review":
+		st.t.subscribed(st.c, st.f.Actor, "review")
+	}
+}
+
+// notify tells an event to whom the workflow names: after everything else the
+// firing does, so that what is told is what the card has become (NOT-09).
+func (st *step) notify() {
+	if len(st.whom) == 0 {
+		return
+	}
+	x := &telling{t: st.t, b: st.b, c: st.c, ev: st.ev, said: st.f.Actor, muted: map[string]bool{}, seen: map[string]bool{}}
+	if st.claim != nil {
+		x.seen[st.claim.run.ID] = true // its prompt tells it
+	}
+	eachSub(x.t, x.c.ID, func(s *Sub) bool { x.muted[s.Who] = s.Off; return true })
+	for _, whom := range st.whom {
+		switch whom {
+		case "subscribers":
+			x.subscribers()
+		case "creator":
+			x.creator(x.c, RoleCreator)
+		case "dependants":
+			x.dependants()
+		case "managers":
+			x.person(Managers, RoleManagers)
+		}
+	}
+	st.told = append(st.told, x.tell()...)
+}
+
+func (x *telling) subscribers() {
+	x.subs(x.c.ID, RoleSubscriber)
+	x.creator(x.c, RoleCreator)
+	x.subs(BoardSub(x.b.Slug), RoleBoard)
+	EachHeld(x.t, x.c.ID, func(h *Held) bool { x.session(h, RoleWorker); return true })
+	for _, child := range firstOf(Children(x.t, x.c.ID), maxTell) {
+		EachHeld(x.t, child, func(h *Held) bool { x.session(h, RoleDependency); return true })
+	}
+}
+
+// dependants are the people and sessions of the cards that wait for this one.
+func (x *telling) dependants() {
+	for _, id := range firstOf(Children(x.t, x.c.ID), maxTell) {
+		child := GetCard(x.t, id)
+		if child == nil {
+			continue
+		}
+		off := GetSub(x.t, id, child.Creator.Address())
+		if off == nil || !off.Off {
+			x.creator(child, RoleDependant)
+		}
+		x.subs(id, RoleDependant)
+		EachHeld(x.t, id, func(h *Held) bool { x.session(h, RoleDependency); return true })
+	}
+}
+
+func (x *telling) subs(on, role string) {
+	eachSub(x.t, on, func(s *Sub) bool {
+		if !s.Off && (len(s.Kinds) == 0 || contains(s.Kinds, x.ev.Kind)) {
+			x.person(s.Who, role)
+		}
+		return true
+	})
+}
+
+// creator tells who filed a card: a person, or the session of a run.
+func (x *telling) creator(c *Card, role string) {
+	switch c.Creator.Kind {
+	case ActorPerson:
+		x.person(c.Creator.Address(), role)
+	case ActorRun:
+		if h := GetHeld(x.t, c.Creator.Run); h != nil {
+			x.session(h, role)
+		}
+	}
+}
+
+func (x *telling) person(who, role string) {
+	switch {
+	case who == "" || x.seen[who] || x.muted[who] || who == x.said.Address():
+	case len(x.seen) >= maxTold:
+		x.leftOut++
+	default:
+		x.seen[who] = true
+		x.people = append(x.people, Subscription{Card: x.c.ID, Address: who, Role: role})
+	}
+}
+
+func (x *telling) session(h *Held, role string) {
+	switch {
+	case x.seen[h.Run] || x.said.Run == h.Run:
+	case h.Card == x.c.ID && finished(x.c): // its own card is done: nobody reads on
+	case len(x.seen) >= maxTold:
+		x.leftOut++
+	default:
+		x.seen[h.Run] = true
+		x.runs, x.roles = append(x.runs, h), append(x.roles, role)
+	}
+}
+
+// finished tells that nothing is to be done on a card any more.
+func finished(c *Card) bool {
+	return c.Stored == "done" || c.Stored == "cancelled" || c.Stored == "archived"
+}
+
+func (x *telling) tell() (told []Told) {
+	text := x.text()
+	for _, p := range x.people {
+		x.t.putNotice(&Notice{To: p.Address, Role: p.Role, Kind: x.ev.Kind, Card: x.c.ID, Event: x.ev.ID, Board: x.b.Slug,
+			By: x.ev.Actor.Name, Title: x.c.Title, Text: clip(text, maxNotice), At: x.t.env.Now})
+		told = append(told, Told{Card: x.c.ID, Kind: x.ev.Kind, Address: p.Address})
+	}
+	for _, h := range x.runs {
+		d := &Delivery{Key: noticeID(DeliverNotice, x.c.ID, x.ev.ID), Kind: DeliverNotice, About: x.c.ID, Event: x.ev.ID, Text: x.automated(text)}
+		why := x.t.deliver(h, x.b, d)
+		told = append(told, Told{Card: x.c.ID, Kind: x.ev.Kind, Address: h.Run, Error: why})
+	}
+	if x.leftOut > 0 {
+		told = append(told, Told{Card: x.c.ID, Kind: x.ev.Kind, Error: fmt.Sprintf("%d more are not told: the bound is %d", x.leftOut, maxTold)})
+	}
+	return told
+}
+
+// text is what happened, in a sentence or two.
+func (x *telling) text() string {
+	what := x.ev.Kind
+	if x.ev.From != x.ev.To && x.ev.To != "" {
+		what = fmt.Sprintf("%s: %s -> %s", x.ev.Kind, x.ev.From, x.ev.To)
+	}
+	if words := payloadWords(x.ev.Payload); words != "" {
+		what += "\n" + words
+	}
+	return what
+}
+
+// payloadWords is what was said with an event.
+func payloadWords(raw []byte) string {
+	var p map[string]any
+	if len(raw) == 0 || json.Unmarshal(raw, &p) != nil {
+		return ""
+	}
+	for _, key := range []string{"text", "summary", "reason", "why", "error", "assignee", "title"} {
+		if s := payloadText(p, key); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// automated marks a notice as what it is, so that no session answers it (NOT-03).
+func (x *telling) automated(text string) string {
+	return fmt.Sprintf("[automated notice of board %s; nobody reads a reply]\nCard %s (%s), by %s: %s\nSee: muster card show %s",
+		x.b.Slug, x.c.ID, x.c.Title, x.ev.Actor.Name, clip(text, maxContextComment), x.c.ID)
+}
