@@ -181,3 +181,20 @@ func simple(v any) bool {
 	}
 	return false
 }
+
+// TakenIn lists the statuses in which a transition can be taken, as far as its place, its senders and its guard tell
+// by themselves, in the order of the file.
+func (w *Workflow) TakenIn(t *Transition) (statuses []string) {
+	l := &linter{w: w, guards: map[guardKey]bool{}}
+	l.w.everyTransition(func(x *Transition, in []string) {
+		if x != t {
+			return
+		}
+		for _, s := range in {
+			if l.may(s, t) && t.Admits(l.senders(s, t.Event)...) && l.shadow(s, t) == nil {
+				statuses = append(statuses, s)
+			}
+		}
+	})
+	return statuses
+}

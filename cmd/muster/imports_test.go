@@ -21,6 +21,7 @@ var importRules = []importRule{
 	{"board/rule", nil, "the only user of expr is a leaf, so that expr can be replaced in one place"},
 	{"board/lease", nil, "the protocol of contact, lease and orders is searched state by state, so it stands alone"},
 	{"board/workflow", []string{"board/rule"}, "a workflow is read and linted without a board: it knows expressions and nothing else"},
+	{"board/workflow/chart", []string{"board/workflow"}, "a picture is drawn of what was loaded, and any face may show it"},
 	{"board/scenario", []string{"board"}, "a story is played as a fleet decides it: by the board's own Exec"},
 	{"mesh", []string{"mesh"}, "reaching a node does not depend on what is said to it"},
 	{"raftstore", []string{"raftstore", "board"}, "the log carries what board decided and knows no peer, plan or process"},

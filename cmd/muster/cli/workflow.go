@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) workflowCmd() *cobra.Command {
-	return group("workflow", "what a board does", a.workflowLint(), a.workflowTest(), a.workflowShow())
+	return group("workflow", "what a board does", a.workflowLint(), a.workflowTest(), a.workflowGraph(), a.workflowShow())
 }
 
 // finding is one thing that lint found.

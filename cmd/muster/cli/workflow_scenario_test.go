@@ -93,3 +93,26 @@ func TestWorkflowTestMistakes(t *testing.T) {
 		t.Errorf("a broken story: exit %d: %s%s", code, out, err)
 	}
 }
+
+// Issue 3, item 5: workflow graph draws without a node, as a picture or as Mermaid's text, to a file or to the output.
+func TestWorkflowGraph(t *testing.T) {
+	w := offline(t)
+	if out := w.ok("workflow", "graph"); !strings.HasPrefix(out, "<svg ") || !strings.Contains(out, `aria-label="Workflow default"`) {
+		t.Errorf("the default workflow: %.200s", out)
+	}
+	flow := w.write("solo.yaml", soloFlow)
+	if out := w.ok("workflow", "graph", flow, "--format", "mermaid"); !strings.HasPrefix(out, "stateDiagram-v2\n") || !strings.Contains(out, "s_ready --> s_todo: shelve\n") {
+		t.Errorf("as mermaid: %s", out)
+	}
+	file := filepath.Join(w.dir, "solo.svg")
+	w.ok("workflow", "graph", flow, "-o", file)
+	if b, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(b), "<svg ") {
+		t.Errorf("to a file: %v %.50s", err, b)
+	}
+	if _, err, code := w.run("workflow", "graph", "--format", "png"); code != 2 || !strings.Contains(err, "use svg or mermaid") {
+		t.Errorf("an unknown format: exit %d: %s", code, err)
+	}
+	if out, err, code := w.run("workflow", "graph", w.write("bad.yaml", "version: 1")); code != 1 || out != "" || !strings.Contains(err, "bad.yaml:1:1: error") {
+		t.Errorf("a broken workflow: exit %d: %s%s", code, out, err)
+	}
+}
