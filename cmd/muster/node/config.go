@@ -32,6 +32,8 @@ type Config struct {
 	Boot func() time.Duration // a clock that counts sleep; nil is the machine's (tests let a machine sleep)
 
 	Lease lease.Config // times of the contact; zero is the default
+
+	hookWait func(failures int64) time.Duration // between two tries of a webhook; nil is the default
 }
 
 // Validate fills what has a default and refuses what cannot be.

@@ -68,6 +68,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 	var wg sync.WaitGroup
 	wg.Go(func() { loop.Run(ctx) })
 	wg.Go(func() { l.members(ctx) })
+	wg.Go(func() { l.newHooks().run(ctx) })
 	l.n.pokeContact()
 	l.n.pushAll(term)
 	for {
