@@ -99,6 +99,9 @@ func (w *writer) log(l *raft.Log) (res, err error) {
 		return errSkipped, nil
 	}
 	w.m.Applied, w.m.Term, w.m.Floor = l.Index, l.Term, 0
+	if l.Type == raft.LogConfiguration {
+		return nil, putConf(w.tx, l)
+	}
 	if l.Type != raft.LogCommand {
 		return nil, nil
 	}

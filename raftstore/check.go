@@ -179,8 +179,10 @@ func verifySnapshot(path string) (header, error) {
 // file checks a single state or snapshot file.
 func (r *Report) file(path string) error {
 	h, err := verifySnapshot(path)
-	if errors.Is(err, ErrDamaged) && wholeFile(path) == nil {
-		h, err = verifyFile(context.Background(), path)
+	if errors.Is(err, ErrDamaged) {
+		if _, no := wholeFile(path); no == nil { // a state, then, and not a snapshot
+			h, err = verifyFile(context.Background(), path)
+		}
 	}
 	if errors.Is(err, ErrLocked) {
 		return err

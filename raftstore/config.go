@@ -69,11 +69,12 @@ type Config struct {
 
 	Logger *slog.Logger
 
-	MmapSize  int                  // bytes of address space for the state; a state that outgrows it waits for its readers
-	SlowDisk  time.Duration        // a write that takes longer hangs: the node gives up; 0 is 10 s, negative is off
-	BootClock func() time.Duration // counts sleep; default CLOCK_BOOTTIME
-	Wall      func() time.Time     // default time.Now
-	BootID    string               // default this boot of the machine
+	MmapSize   int                  // bytes of address space for the state; a state that outgrows it waits for its readers
+	SlowDisk   time.Duration        // a write that takes longer hangs: the node gives up; 0 is 10 s, negative is off
+	CheckAfter time.Duration        // what a start left unread is read so long after it; 0 is 30 s
+	BootClock  func() time.Duration // counts sleep; default CLOCK_BOOTTIME
+	Wall       func() time.Time     // default time.Now
+	BootID     string               // default this boot of the machine
 
 	transport raft.Transport           // tests: in place of Listener and Dial
 	openLog   func() (logStore, error) // tests: in place of logstore.Open
@@ -130,6 +131,9 @@ func (c *Config) fill() {
 	}
 	if c.SlowDisk == 0 {
 		c.SlowDisk = d.SlowDisk
+	}
+	if c.CheckAfter == 0 {
+		c.CheckAfter = checkAfter
 	}
 	if c.Nodes == nil {
 		c.Nodes = func(string) board.Reading { return board.Reading{State: board.NodeUnknown} }

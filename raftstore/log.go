@@ -24,12 +24,14 @@ type logStore interface {
 
 const logDir = "log"
 
-func (s *Store) openLog() (logStore, error) {
+// openLog opens the log; lazy leaves entries unread until they are asked for.
+func (s *Store) openLog(lazy bool) (logStore, error) {
 	if s.cfg.openLog != nil {
 		return s.cfg.openLog()
 	}
 	return logstore.Open(s.cfg.LogKind, filepath.Join(s.cfg.Dir, logDir), logstore.Options{
 		MustExist: s.cfg.MustExist,
+		Lazy:      lazy,
 		Logger:    s.log,
 		Watch: logstore.Watch{
 			Slow:   max(s.cfg.SlowDisk, 0),

@@ -17,6 +17,22 @@ type marker struct {
 	Server string `json:"server"` // Raft server id: the store the state belongs to
 	Boot   string `json:"boot"`   // boot id of the machine while the state is open
 	Open   bool   `json:"open"`
+	// Suspect: damage was met while it was open; the next start reads everything.
+	Suspect bool `json:"suspect,omitempty"`
+	// Free is the checksum of the list of free pages in a closed state, 0 if it has none: bbolt has no checksum of
+	// its own, and a wrong list gives pages in use away.
+	Free uint32 `json:"free,omitempty"`
+}
+
+// closed tells that state and log were synced and closed in order by this
+// store, so that a start need not read all of them first; up that at least the
+// machine has not gone down since, so that the log is what was synced.
+func (m marker) closed(err error, server string) bool {
+	return err == nil && m.Server == server && !m.Suspect && !m.Open
+}
+
+func (m marker) up(err error, server, boot string) bool {
+	return m.closed(err, server) || err == nil && m.Server == server && !m.Suspect && boot != "" && m.Boot == boot
 }
 
 func readMarker(dir string) (m marker, err error) {

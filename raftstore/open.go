@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"muster/raftstore/logstore"
 )
 
 // Open opens the store in cfg.Dir, or makes it: the log first (it also says
@@ -39,6 +41,7 @@ func Open(cfg Config) (*Store, error) {
 	s.tasks.Go(s.watchLeader)
 	s.tasks.Go(s.trigger)
 	s.tasks.Go(s.watchLog)
+	s.tasks.Go(func() { s.verifyLater(s.unread.state, s.unread.log) })
 	return s, nil
 }
 
@@ -49,7 +52,9 @@ func (s *Store) open() error {
 	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("raftstore: %w", err)
 	}
-	logs, err := s.openLog()
+	m, unmarked := readMarker(s.cfg.Dir)
+	s.unread.log = m.up(unmarked, s.cfg.Server, s.cfg.BootID)
+	logs, err := s.openLog(s.unread.log)
 	if err != nil {
 		return err
 	}
@@ -59,20 +64,15 @@ func (s *Store) open() error {
 			return err
 		}
 	}
-	if err := s.openState(); err != nil {
+	list, err := s.openState(m, unmarked)
+	if err == nil {
+		err = s.startRaft(list)
+	}
+	if err != nil {
 		return fmt.Errorf("raftstore %s: %w", s.cfg.Dir, err)
 	}
-	cache, err := raft.NewLogCache(logCache, s.logs)
-	if err != nil {
-		return err
-	}
-	r, err := raft.NewRaft(s.cfg.raftConfig(), fsm{s}, cache, s.logs, s.snaps, s.trans)
-	if err != nil {
-		return fmt.Errorf("raftstore %s: start raft: %w", s.cfg.Dir, err)
-	}
-	s.logs.running.Store(true)
-	s.raft.Store(r)
-	return s.Err()
+	s.accept()
+	return nil
 }
 
 // Bootstrap makes this server the only voter of a new fleet. It is refused where there is any state.
@@ -170,7 +170,13 @@ func (s *Store) waitAll(fn func()) bool {
 func (s *Store) closeFiles(clean bool) error {
 	err := s.state.close(clean)
 	if clean && err == nil {
-		err = marker{Server: s.cfg.Server, Boot: s.cfg.BootID}.write(s.cfg.Dir, s.cfg.fault)
+		var free uint32
+		if free, err = freeSum(s.state.path()); err == nil {
+			err = marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Free: free}.write(s.cfg.Dir, s.cfg.fault)
+		}
+	}
+	if e := s.Err(); errors.Is(e, ErrDamaged) || errors.Is(e, logstore.ErrDamaged) {
+		err = errors.Join(err, marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Open: true, Suspect: true}.write(s.cfg.Dir, s.cfg.fault))
 	}
 	if s.logs != nil {
 		err = errors.Join(err, s.logs.Close())

@@ -13,31 +13,33 @@ import (
 // openState brings the state into use: the file that is there, if it can be
 // trusted and is not behind the newest snapshot; else one made from snapshot
 // and log. What is not trusted is set aside, never opened for writing.
-func (s *Store) openState() error {
+// It returns the snapshots, newest first.
+func (s *Store) openState(m marker, unmarked error) ([]*raft.SnapshotMeta, error) {
 	if err := os.RemoveAll(filepath.Join(s.cfg.Dir, restoreFile)); err != nil {
-		return err
+		return nil, err
 	}
 	list, err := s.snaps.List()
 	if err != nil {
-		return fmt.Errorf("list snapshots: %w", err)
-	}
-	why, err := s.distrust(list)
-	if err != nil {
-		return err
+		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
 	there := fileExists(s.state.path())
+	s.unread.state = there && m.closed(unmarked, s.cfg.Server)
+	why, err := s.distrust(m, unmarked, list)
+	if err != nil {
+		return nil, err
+	}
 	if why != "" && there {
 		s.log.Warn("state is set aside and rebuilt from snapshot and log", "reason", why)
 		if err := s.cfg.fault("state-aside"); err != nil {
-			return err
+			return nil, err
 		}
 		if err := SetAside(s.cfg.Dir); err != nil {
-			return err
+			return nil, err
 		}
 		there = false
 	}
 	if err := (marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Open: true}).write(s.cfg.Dir, s.cfg.fault); err != nil {
-		return fmt.Errorf("write %s: %w", markerFile, err)
+		return nil, fmt.Errorf("write %s: %w", markerFile, err)
 	}
 	if there {
 		err = s.state.use()
@@ -45,21 +47,30 @@ func (s *Store) openState() error {
 		list, err = s.rebuild(list)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.whole(list)
+	return list, s.whole(list)
 }
 
 // distrust says why the state file must not be used; "" if it may, or if there is none.
-func (s *Store) distrust(list []*raft.SnapshotMeta) (string, error) {
+// After a stop in order its values are not read (unread.state): see verifyLater.
+func (s *Store) distrust(m marker, unmarked error, list []*raft.SnapshotMeta) (string, error) {
 	if !fileExists(s.state.path()) {
 		return "", nil
 	}
-	m, err := readMarker(s.cfg.Dir)
-	if why := m.trust(err, s.cfg.Server, s.cfg.BootID); why != "" {
+	if why := m.trust(unmarked, s.cfg.Server, s.cfg.BootID); why != "" {
 		return why, nil
 	}
-	h, err := verifyFile(context.Background(), s.state.path())
+	read := verifyFile
+	if s.unread.state {
+		read = peekFile
+		if free, err := freeSum(s.state.path()); err == nil && free != m.Free {
+			return "the list of its free pages is not what it was when it was closed", nil
+		} else if errors.Is(err, ErrDamaged) {
+			return err.Error(), nil
+		}
+	}
+	h, err := read(context.Background(), s.state.path())
 	if errors.Is(err, ErrDamaged) {
 		return err.Error(), nil
 	}

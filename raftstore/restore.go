@@ -136,8 +136,24 @@ func (s *state) fetch(tmp string, r io.Reader, h header) error {
 
 // verifyFile reads a whole state file, changing nothing: every page that is in
 // use, every checksum, and the hash counted anew against the one stored.
-func verifyFile(ctx context.Context, path string) (h header, err error) {
-	if err := wholeFile(path); err != nil {
+func verifyFile(ctx context.Context, path string) (header, error) {
+	return readState(path, func(v *view) error {
+		got, err := sumAll(ctx, v.tx)
+		if err == nil && v.err == nil && got != v.m.Sum {
+			err = fmt.Errorf("%w: its hash at Seq %d is not the one it was counted to", ErrDamaged, v.m.Seq)
+		}
+		return err
+	})
+}
+
+// peekFile reads what a state file says of itself, and that it is not cut off.
+func peekFile(_ context.Context, path string) (header, error) {
+	return readState(path, func(*view) error { return nil })
+}
+
+// readState opens a state file for reading and lets more read the rest of it.
+func readState(path string, more func(*view) error) (h header, err error) {
+	if _, err := wholeFile(path); err != nil {
 		return h, err
 	}
 	var db *bbolt.DB
@@ -154,16 +170,10 @@ func verifyFile(ctx context.Context, path string) (h header, err error) {
 			}
 			h.Meta, h.Size = v.m, tx.Size()
 			h.Era, h.EraTag = eraOf(v)
-			got, err := sumAll(ctx, tx)
-			switch {
-			case err != nil:
+			if _, _, _, err := readConf(tx); err != nil {
 				return err
-			case v.err != nil:
-				return v.err
-			case got != v.m.Sum:
-				return fmt.Errorf("%w: its hash at Seq %d is not the one it was counted to", ErrDamaged, v.m.Seq)
 			}
-			return nil
+			return errors.Join(more(v), v.err)
 		})
 	})
 	if db != nil {

@@ -215,7 +215,7 @@ func (s *state) close(sync bool) error {
 	var err error
 	if g != nil && sync {
 		if err = s.fault("state-sync"); err == nil {
-			err = g.db.Sync()
+			err = errors.Join(saveFree(g.db), g.db.Sync())
 		}
 	}
 	s.retire()

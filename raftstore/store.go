@@ -28,6 +28,8 @@ type Store struct {
 	trans raft.Transport
 	raft  atomic.Pointer[raft.Raft]
 
+	unread struct{ state, log bool } // by the start: see verify.go
+
 	feed  feed
 	moved broadcast // something was applied
 	exec  *executor

@@ -25,9 +25,22 @@ type stream struct {
 	server string
 	dial   func(ctx context.Context, server string) (net.Conn, error)
 	ctx    context.Context // of the store
+	self   chan net.Conn   // closed when Raft runs; before, this node's own connection, if there is one
 
 	mu    sync.Mutex
 	slots map[string]chan struct{} // of each server: who has it dials
+}
+
+// Accept implements net.Listener. Nobody is let in before Raft runs.
+func (s *stream) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.self:
+		if c != nil {
+			return c, nil
+		}
+	case <-s.ctx.Done():
+	}
+	return s.Listener.Accept()
 }
 
 type serverAddr string
@@ -86,11 +99,17 @@ func newTransport(ctx context.Context, c *Config) raft.Transport {
 	if c.transport != nil {
 		return c.transport
 	}
-	s := &stream{Listener: c.Listener, server: c.Server, dial: c.Dial, ctx: ctx, slots: map[string]chan struct{}{}}
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	s := &stream{Listener: c.Listener, server: c.Server, dial: c.Dial, ctx: ctx, slots: map[string]chan struct{}{}, self: make(chan net.Conn, 1)}
+	return &netTransport{stream: s, NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, ServerAddressProvider: s, MaxPool: transportPool, Timeout: transportTimeout,
 		Logger: adaptLogger(c.Logger),
-	})
+	})}
+}
+
+// netTransport is Raft's own transport and the stream below it.
+type netTransport struct {
+	*raft.NetworkTransport
+	stream *stream
 }
 
 // adaptLogger lets Raft log into ours.

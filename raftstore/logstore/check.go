@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/types"
 	"go.etcd.io/bbolt"
@@ -65,13 +64,13 @@ func readOnly(path string) (*bbolt.DB, error) {
 	return bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 }
 
-func (r *Report) add(e *raft.Log) {
+func (r *Report) add(index uint64, n int) {
 	if r.First == 0 {
-		r.First = e.Index
+		r.First = index
 	}
-	r.Last = e.Index
+	r.Last = index
 	r.Entries++
-	r.Bytes += int64(encodedSize(e))
+	r.Bytes += int64(n)
 }
 
 func (r *Report) checkBolt(path string) error {
@@ -84,7 +83,7 @@ func (r *Report) checkBolt(path string) error {
 	}
 	err = db.View(func(tx *bbolt.Tx) error {
 		r.Stable = tx.Bucket(boltStable).Stats().KeyN
-		return walkBucket(tx, r.add)
+		return walkBucket(tx, false, r.add)
 	})
 	return errors.Join(err, db.Close())
 }
@@ -95,7 +94,8 @@ func (r *Report) checkWAL(dir string) error {
 		return err
 	}
 	r.Segments = len(state.Segments)
-	return walkSegments(dir, state.Segments, r.add, func(s string) { r.Unfinished = append(r.Unfinished, s) })
+	w := walk{dir: dir, visit: r.add, unfinished: func(s string) { r.Unfinished = append(r.Unfinished, s) }}
+	return w.segments(state.Segments)
 }
 
 func (r *Report) walState(path string) (types.PersistentState, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/bits"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -21,8 +22,33 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodedSize is what an entry takes on disk, to a few bytes of varints.
-func encodedSize(e *raft.Log) int { return codecHead + 32 + len(e.Data) + len(e.Extensions) }
+// encodedSize is what an entry takes on disk, without framing.
+func encodedSize(e *raft.Log) int {
+	at := int64(0)
+	if !e.AppendedAt.IsZero() {
+		at = e.AppendedAt.UnixNano()
+	}
+	n := codecHead + 1 + len(e.Data) + len(e.Extensions)
+	for _, v := range [...]uint64{e.Index, e.Term, uint64(at<<1) ^ uint64(at>>63), uint64(len(e.Data)), uint64(len(e.Extensions))} {
+		n += (bits.Len64(v|1) + 6) / 7
+	}
+	return n
+}
+
+// checkEntry checks an entry's form and checksum without copying it. It fails with ErrDamaged.
+func checkEntry(b []byte) (index uint64, err error) {
+	if len(b) < codecHead || b[0] != codecVersion {
+		return 0, fmt.Errorf("%w: entry is not of version %d", ErrDamaged, codecVersion)
+	}
+	if crc32.Checksum(b[codecHead:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
+		return 0, fmt.Errorf("%w: checksum of an entry does not hold", ErrDamaged)
+	}
+	index, n := binary.Uvarint(b[codecHead:])
+	if n <= 0 {
+		return 0, fmt.Errorf("%w: entry has a wrong length", ErrDamaged)
+	}
+	return index, nil
+}
 
 func appendEntry(b []byte, e *raft.Log) []byte {
 	start := len(b)
@@ -45,11 +71,8 @@ func appendEntry(b []byte, e *raft.Log) []byte {
 
 // decodeEntry reads an entry; nothing in e refers to b afterwards. It fails with ErrDamaged.
 func decodeEntry(b []byte, e *raft.Log) error {
-	if len(b) < codecHead || b[0] != codecVersion {
-		return fmt.Errorf("%w: entry is not of version %d", ErrDamaged, codecVersion)
-	}
-	if crc32.Checksum(b[codecHead:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
-		return fmt.Errorf("%w: checksum of an entry does not hold", ErrDamaged)
+	if _, err := checkEntry(b); err != nil {
+		return err
 	}
 	r := reader{b: b[codecHead:]}
 	*e = raft.Log{Index: r.uvarint(), Term: r.uvarint(), Type: raft.LogType(r.byte())}

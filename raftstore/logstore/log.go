@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -170,11 +171,10 @@ func (l *Log) learn(entries []*raft.Log) {
 	l.count.bytes.Add(uint64(sum))
 }
 
-// readAll reads every entry once: what is damaged shows, and the sizes are known.
-func (l *Log) readAll() error {
-	err := l.in.each(func(e *raft.Log) {
-		n := encodedSize(e)
-		l.sizes = append(l.sizes, entrySize{e.Index, uint32(n)})
+// readAll visits every entry once: the sizes are known then, and unless lazy what is damaged shows.
+func (l *Log) readAll(lazy bool) error {
+	err := l.in.each(lazy, func(index uint64, n int) {
+		l.sizes = append(l.sizes, entrySize{index, uint32(n)})
 		l.bytes.Add(int64(n))
 	})
 	if err != nil {
@@ -247,6 +247,34 @@ func (l *Log) GetLog(index uint64, e *raft.Log) error {
 		l.latch(err)
 	}
 	return err
+}
+
+// Verify reads every entry that the log holds, as it is used meanwhile, and pauses between any two. It is what a lazy
+// Open has left out. ErrDamaged, which also latches; the cause of ctx.
+func (l *Log) Verify(ctx context.Context, pause time.Duration) error {
+	index, err := l.FirstIndex()
+	if err != nil {
+		return err
+	}
+	for ; ; index++ {
+		first, err1 := l.FirstIndex()
+		last, err2 := l.LastIndex()
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		if index = max(index, first, 1); index > last {
+			return nil
+		}
+		var e raft.Log
+		if err := l.GetLog(index, &e); err != nil && !errors.Is(err, raft.ErrLogNotFound) { // not found: cut off meanwhile
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // IsMonotonic implements raft.MonotonicLogStore.

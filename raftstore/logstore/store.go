@@ -21,7 +21,8 @@ type Store interface {
 	// IsMonotonic tells Raft that the store refuses gaps between indexes. A wrapper that hides it lets Raft append
 	// behind a gap after it has installed a snapshot.
 	IsMonotonic() bool
-	// Bytes is the size of the live entries as encoded, without framing, preallocation and free pages.
+	// Bytes is the size of the live entries as encoded, without framing, preallocation and free pages. (Of entries that
+	// a lazy Open has left unread it is up to 15 bytes each too high.)
 	Bytes() int64
 	Close() error
 }
@@ -72,6 +73,10 @@ type Options struct {
 	// MustExist refuses a folder without a log store (ErrMissing) instead of making one: for a node that knows that it
 	// had a log here.
 	MustExist bool
+	// Lazy leaves the entries unread at Open (of WAL: those in full segments) until they are asked for. Right after an
+	// earlier Open and Close, or the death of that process, while the machine stayed up: what was synced then is as
+	// good as it was. Damage shows at the first read of an entry, and in Verify.
+	Lazy bool
 	// SegmentSize in bytes for WAL: the size of one file, preallocated. 0 means 16 MiB.
 	SegmentSize int
 	Watch       Watch
@@ -95,13 +100,14 @@ type inner interface {
 	IsMonotonic() bool
 	Close() error
 	syncs() uint64
-	// each reads all entries, in order; only before the first write.
-	each(visit func(*raft.Log)) error
+	// each visits all entries, in order, with the bytes of each; only before the first write. lazy leaves entries
+	// unread where their sizes are known without.
+	each(lazy bool, visit visitor) error
 }
 
 // Open opens the log store in dir, or makes one of that kind. It syncs what it finds (an earlier process may have
-// been killed between its write and its sync, and Raft counts what it reads as stored) and reads every entry once:
-// damage shows here and not in the middle of the night. Errors: ErrLocked, ErrWrongKind, ErrDamaged, ErrMissing.
+// been killed between its write and its sync, and Raft counts what it reads as stored) and, unless Options.Lazy,
+// reads every entry once: damage shows here and not in the middle of the night. Errors: ErrLocked, ErrWrongKind, ErrDamaged, ErrMissing.
 func Open(kind Kind, dir string, opts Options) (*Log, error) {
 	if kind != WAL && kind != Bolt {
 		return nil, fmt.Errorf("log store %s: unknown kind %q: use %q or %q", dir, kind, WAL, Bolt)
@@ -151,7 +157,7 @@ func openLocked(kind Kind, dir string, opts Options) (*Log, error) {
 			return err
 		}
 		l.in = in
-		return l.readAll()
+		return l.readAll(opts.Lazy)
 	})
 	if err != nil {
 		if l.in != nil && !errors.Is(err, errPanic) { // after a panic its locks may be held for ever

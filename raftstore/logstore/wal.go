@@ -25,6 +25,7 @@ type walStore struct {
 	dir   string
 	disk  *walDisk
 	found []types.SegmentInfo
+	tail  *mapped // the last segment as it was found; dropped when each has visited it
 }
 
 // walDisk counts the syncs of all files of a WAL and remembers the first error: raft-wal changes segments in the
@@ -52,9 +53,10 @@ func openWAL(dir string, opts Options) (*walStore, error) {
 		})),
 	)
 	if err != nil {
+		meta.tail.drop()
 		return nil, errors.Join(err, meta.Close()) // raft-wal leaves it open, and locked
 	}
-	return &walStore{WAL: w, dir: dir, disk: disk, found: meta.found}, nil
+	return &walStore{WAL: w, dir: dir, disk: disk, found: meta.found, tail: meta.tail}, nil
 }
 
 // walFiler names our encoding in the head of every segment. raft-wal v0.4.1 writes the number of its own into segments
@@ -156,6 +158,7 @@ type walMeta struct {
 	disk        *walDisk
 	segmentSize int
 	found       []types.SegmentInfo // after the repairs
+	tail        *mapped
 }
 
 func (m *walMeta) Load(dir string) (types.PersistentState, error) {
@@ -173,10 +176,11 @@ func (m *walMeta) repaired(dir string) (types.PersistentState, error) {
 	if !tail.SealTime.IsZero() {
 		return state, nil
 	}
-	scan, err := repairTail(filepath.Join(dir, segment.FileName(*tail)), *tail)
-	if err != nil || scan.sealed == 0 {
+	m.tail, err = repairTail(filepath.Join(dir, segment.FileName(*tail)), *tail)
+	if err != nil || m.tail == nil || m.tail.scan.sealed == 0 {
 		return state, err
 	}
+	scan := m.tail.scan
 	now := time.Now()
 	tail.SealTime, tail.IndexStart = now, uint64(scan.sealed)
 	tail.MaxIndex = tail.BaseIndex + uint64(scan.entries) - 1
@@ -190,24 +194,22 @@ func (m *walMeta) repaired(dir string) (types.PersistentState, error) {
 
 // repairTail checks the last segment and sets what was never finished to zero. A missing file is an empty segment:
 // raft-wal makes the file after its meta data and syncs its name with the first append.
-func repairTail(path string, info types.SegmentInfo) (segmentScan, error) {
-	b, err := os.ReadFile(path)
+func repairTail(path string, info types.SegmentInfo) (*mapped, error) {
+	m, err := scanFile(path, info)
 	if errors.Is(err, os.ErrNotExist) {
-		return segmentScan{}, nil
+		return nil, nil
 	}
-	if err != nil {
-		return segmentScan{}, err
-	}
-	scan, err := scanSegment(b, info)
-	if err != nil || scan.dirty == 0 {
-		return scan, err
+	if err != nil || m.scan.dirty == 0 {
+		return m, err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		return scan, err
+		m.drop()
+		return nil, err
 	}
-	_, err = f.WriteAt(make([]byte, scan.dirty-scan.end), scan.end)
-	return scan, errors.Join(err, f.Sync(), f.Close())
+	_, err = f.WriteAt(make([]byte, m.scan.dirty-m.scan.end), m.scan.end)
+	m.scan.dirty = 0
+	return m, errors.Join(err, f.Sync(), f.Close())
 }
 
 func (m *walMeta) CommitState(s types.PersistentState) error {

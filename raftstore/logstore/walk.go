@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"go.etcd.io/bbolt"
@@ -16,9 +16,22 @@ import (
 // Reading all entries of a store, in order. raft-wal's GetLog reads 64 KiB for every entry, so its segments are read
 // here, a file at a time.
 
-// walkSegments visits every live entry. Sealed segments must be whole, as their meta data says; the last may end in an
-// append that was cut off, and unfinished is told so.
-func walkSegments(dir string, all []types.SegmentInfo, visit func(*raft.Log), unfinished func(string)) error {
+// A visitor is told of every entry: its index and its bytes on disk.
+type visitor func(index uint64, n int)
+
+// A walk visits every live entry of segments.
+type walk struct {
+	dir        string
+	lazy       bool // of full segments only the index at their end is read
+	visit      visitor
+	unfinished func(string) // told of what the next Open will repair
+
+	tail *mapped // the last segment, if it was scanned already
+}
+
+// segments walks all segments. Sealed ones must be whole, as their meta data says; the last may end in an append that
+// was cut off, and unfinished is told so.
+func (w *walk) segments(all []types.SegmentInfo) error {
 	next := uint64(0)
 	for i, info := range all {
 		sealed := !info.SealTime.IsZero()
@@ -28,7 +41,11 @@ func walkSegments(dir string, all []types.SegmentInfo, visit func(*raft.Log), un
 		case !sealed && i != len(all)-1:
 			return fmt.Errorf("%w: segment %d is open and not the last", ErrDamaged, info.BaseIndex)
 		}
-		if err := walkSegment(dir, info, sealed, visit, unfinished); err != nil {
+		one := w.segment
+		if sealed && w.lazy {
+			one = w.index
+		}
+		if err := one(info); err != nil {
 			return err
 		}
 		next = info.MaxIndex + 1
@@ -36,20 +53,22 @@ func walkSegments(dir string, all []types.SegmentInfo, visit func(*raft.Log), un
 	return nil
 }
 
-func walkSegment(dir string, info types.SegmentInfo, sealed bool, visit func(*raft.Log), unfinished func(string)) error {
-	name := segment.FileName(info)
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if errors.Is(err, os.ErrNotExist) && !sealed {
-		unfinished("segment " + name + " is not made yet")
-		return nil
+func (w *walk) segment(info types.SegmentInfo) error {
+	name, sealed := segment.FileName(info), !info.SealTime.IsZero()
+	t := w.tail
+	if t == nil || t.id != info.ID {
+		var err error
+		t, err = scanFile(filepath.Join(w.dir, name), info)
+		if errors.Is(err, os.ErrNotExist) && !sealed {
+			w.unfinished("segment " + name + " is not made yet")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer t.drop()
 	}
-	if err != nil {
-		return err
-	}
-	scan, err := scanSegment(b, info)
-	if err != nil {
-		return err
-	}
+	scan := t.scan
 	last := info.BaseIndex + uint64(scan.entries) - 1
 	switch {
 	case sealed && (uint64(scan.sealed) != info.IndexStart || last < info.MaxIndex || scan.dirty != 0):
@@ -57,29 +76,82 @@ func walkSegment(dir string, info types.SegmentInfo, sealed bool, visit func(*ra
 	case sealed:
 		last = info.MaxIndex
 	case scan.sealed != 0:
-		unfinished("segment " + name + " is full and not marked so yet")
+		w.unfinished("segment " + name + " is full and not marked so yet")
 	}
 	if scan.dirty != 0 {
-		unfinished(fmt.Sprintf("segment %s ends in %d bytes of an append that was cut off", name, scan.dirty-scan.end))
+		w.unfinished(fmt.Sprintf("segment %s ends in %d bytes of an append that was cut off", name, scan.dirty-scan.end))
 	}
-	return eachEntry(b[:scan.end], func(i int, raw []byte) error {
+	return eachEntry(t.b[:scan.end], func(i int, raw []byte) error {
 		index := info.BaseIndex + uint64(i)
 		if index < info.MinIndex || index > last {
 			return nil
 		}
-		return visitEntry(index, raw, visit)
+		return visitEntry(index, raw, w.visit)
 	})
 }
 
-func visitEntry(index uint64, raw []byte, visit func(*raft.Log)) error {
-	var e raft.Log
-	if err := decodeEntry(raw, &e); err != nil {
+// index visits the entries of a sealed segment by the array of offsets at its end: which are there and how long they
+// are, but not what is in them.
+func (w *walk) index(info types.SegmentInfo) error {
+	name := segment.FileName(info)
+	broken := fmt.Errorf("%w: segment %s is not whole", ErrDamaged, name)
+	f, err := os.Open(filepath.Join(w.dir, name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head, err := readAt(f, 0, segmentHead)
+	if err != nil || !headMatches(head, info) || info.IndexStart < segmentHead+frameHead || info.MaxIndex < info.BaseIndex {
+		return errors.Join(broken, err)
+	}
+	frame, err := readAt(f, int64(info.IndexStart)-frameHead, frameHead)
+	if err != nil {
+		return errors.Join(broken, err)
+	}
+	n := int64(binary.LittleEndian.Uint32(frame[4:]))
+	if frame[0] != frameIndex || n%4 != 0 || uint64(n/4) < info.MaxIndex-info.BaseIndex+1 {
+		return broken
+	}
+	offsets, err := readAt(f, int64(info.IndexStart), n)
+	if err != nil {
+		return errors.Join(broken, err)
+	}
+	from, end := uint32(0), uint32(info.IndexStart)-frameHead
+	for i := range uint64(n / 4) {
+		from = binary.LittleEndian.Uint32(offsets[4*i:])
+		to := end
+		if i+1 < uint64(n/4) {
+			to = binary.LittleEndian.Uint32(offsets[4*i+4:])
+		}
+		if from < segmentHead || to < from+frameHead || to > end {
+			return broken
+		}
+		if index := info.BaseIndex + i; index >= info.MinIndex && index <= info.MaxIndex {
+			w.visit(index, int(to-from-frameHead))
+		}
+	}
+	return nil
+}
+
+// readAt reads n bytes at an offset of a file that must have them.
+func readAt(f *os.File, off, n int64) ([]byte, error) {
+	if info, err := f.Stat(); err != nil || off < 0 || off+n > info.Size() {
+		return nil, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	b := make([]byte, n)
+	_, err := f.ReadAt(b, off)
+	return b, err
+}
+
+func visitEntry(index uint64, raw []byte, visit visitor) error {
+	at, err := checkEntry(raw)
+	if err != nil {
 		return fmt.Errorf("entry %d: %w", index, err)
 	}
-	if e.Index != index {
-		return fmt.Errorf("%w: entry %d lies at %d", ErrDamaged, e.Index, index)
+	if at != index {
+		return fmt.Errorf("%w: entry %d lies at %d", ErrDamaged, at, index)
 	}
-	visit(&e)
+	visit(index, len(raw))
 	return nil
 }
 
@@ -103,18 +175,25 @@ func eachEntry(b []byte, fn func(i int, raw []byte) error) error {
 	return nil
 }
 
-// walkBucket visits every entry of a bbolt store.
-func walkBucket(tx *bbolt.Tx, visit func(*raft.Log)) error {
+// walkBucket visits every entry of a bbolt store; lazy reads their keys only.
+func walkBucket(tx *bbolt.Tx, lazy bool, visit visitor) error {
 	return tx.Bucket(boltEntries).ForEach(func(k, v []byte) error {
-		return visitEntry(binary.BigEndian.Uint64(k), v, visit)
+		index := binary.BigEndian.Uint64(k)
+		if lazy {
+			visit(index, len(v))
+			return nil
+		}
+		return visitEntry(index, v, visit)
 	})
 }
 
-func (s *boltStore) each(visit func(*raft.Log)) error {
-	return s.db.View(func(tx *bbolt.Tx) error { return walkBucket(tx, visit) })
+func (s *boltStore) each(lazy bool, visit visitor) error {
+	return s.db.View(func(tx *bbolt.Tx) error { return walkBucket(tx, lazy, visit) })
 }
 
 // each visits what the repaired folder held when it was opened.
-func (s *walStore) each(visit func(*raft.Log)) error {
-	return walkSegments(s.dir, s.found, visit, func(string) {})
+func (s *walStore) each(lazy bool, visit visitor) error {
+	w := walk{dir: s.dir, lazy: lazy, visit: visit, unfinished: func(string) {}, tail: s.tail}
+	defer func() { s.tail.drop(); s.tail = nil }()
+	return w.segments(s.found)
 }
