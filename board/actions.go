@@ -47,8 +47,7 @@ func (st *step) do(a workflow.Action) *Error {
 	case *workflow.Notify:
 		st.whom = union(st.whom, a.Whom)
 	case *workflow.RunHook:
-		st.later("hook", a.Hook)
-		st.callPerson("hook", "the hook "+strconv.Quote(a.Hook)+" is not run by this version: do its work by hand, then move the card on")
+		return st.hook(a)
 	default:
 		return Errorf(Internal, "card %s: action %q (workflow %s) has no meaning here", st.c.ID, a.Verb(), a.At())
 	}
@@ -67,17 +66,12 @@ func (st *step) plain(a *workflow.Plain) *Error {
 	case workflow.StopRun:
 		st.stopRun()
 	case workflow.CleanupWorkspace:
-		st.later(a.Verb(), "")
+		st.cleanup()
 	case workflow.DeclareAgent, workflow.EndAgents: // an agent is its card and role: nothing is lost until it is declared
 	default:
 		return Errorf(Internal, "card %s: action %q (workflow %s) has no meaning here", st.c.ID, a.Verb(), a.At())
 	}
 	return nil
-}
-
-// later notes an effect that is left undone until a later version: it stands in the event `deferred` of the same transaction.
-func (st *step) later(verb, what string) {
-	st.deferred = append(st.deferred, strings.TrimSpace(verb+" "+what))
 }
 
 // failed is the refusal of an event one of whose actions cannot be evaluated.

@@ -13,6 +13,7 @@ type claim struct {
 	run     *Run
 	spec    *workflow.RunSpec
 	profile *workflow.Profile
+	goes    going
 }
 
 // claimRun gives the card a run (WFL-19): everything is checked here again,
@@ -30,12 +31,17 @@ func (st *step) claimRun(a *workflow.Claim) *Error {
 	if err != nil {
 		return err
 	}
-	if err := st.s.Fits(p); err != nil {
-		return err
-	}
 	slot, rerr := st.s.slotOf(spec)
 	if rerr != nil {
 		return st.failed(a, rerr)
+	}
+	st.s.slot = slot
+	attach := st.f.Start.Attach != nil
+	var goes going
+	if attach {
+		goes = st.attach(p, slot)
+	} else if goes, err = st.goesOn(slot, p); err != nil {
+		return err
 	}
 	ttl, ok, rerr := st.s.Number(a.TTL)
 	if rerr != nil {
@@ -46,11 +52,34 @@ func (st *step) claimRun(a *workflow.Claim) *Error {
 	}
 	plan := &StartPlan{Target: st.to, Stored: st.wf.StoredAs(st.to), Role: role, Slot: slot, Profile: p}
 	cand := st.s.Candidate(plan, st.f.Start.Node)
-	if err := st.admit(cand, p); err != nil {
-		return err
+	if !attach {
+		if err := st.admit(cand, p); err != nil {
+			return err
+		}
 	}
-	st.openRun(cand, plan, spec, ms(ttl))
+	st.openRun(cand, plan, goes, ms(ttl))
+	st.claim = &claim{run: st.run, spec: spec, profile: p, goes: goes}
 	return nil
+}
+
+// goesOn is how the start goes on in its slot, once nothing of the card holds it up.
+func (st *step) goesOn(slot string, p *workflow.Profile) (going, *Error) {
+	if err := st.s.Fits(p); err != nil {
+		return going{}, err
+	}
+	if err := StillHeld(st.t, st.c, slot); err != nil {
+		return going{}, err
+	}
+	g := st.s.goOn(slot, p)
+	var err *Error
+	EachHeld(st.t, st.c.ID, func(h *Held) bool {
+		if h.Slot == slot && g.from == nil {
+			err = Errorf(Refused, "card %s: its pane on %s is open (run %s), and profile %q can not go on with it", st.c.ID, st.s.nodeName(h.Node), h.Run, p.Name).
+				WithCheck("session_not_gone").WithHint("let it go: muster forget %s", st.c.ID)
+		}
+		return err == nil
+	})
+	return g, err
 }
 
 // claimable holds the card, the fleet and the board against a claim.
@@ -66,9 +95,6 @@ func (st *step) claimable() (*workflow.RunSpec, *Error) {
 		return nil, Errorf(Refused, "card %s: event %q claims a run for %q, which runs nothing", c.ID, st.f.Event, st.to).WithCheck("run_status")
 	case st.f.Start == nil || st.s.node == nil:
 		return nil, Errorf(Refused, "card %s: a session needs a machine to run on", c.ID).WithCheck("start").WithHint("use: muster start %s", c.ID)
-	}
-	if err := StillHeld(t, c); err != nil {
-		return nil, err
 	}
 	if st.f.Force {
 		return spec, nil
@@ -115,7 +141,7 @@ func (st *step) admit(cand *Candidate, p *workflow.Profile) *Error {
 }
 
 // openRun makes the run current and tells of it.
-func (st *step) openRun(cand *Candidate, plan *StartPlan, spec *workflow.RunSpec, ttl int64) {
+func (st *step) openRun(cand *Candidate, plan *StartPlan, goes going, ttl int64) {
 	c, t := st.c, st.t
 	var era uint64
 	if f := GetFleet(t); f != nil {
@@ -127,9 +153,13 @@ func (st *step) openRun(cand *Candidate, plan *StartPlan, spec *workflow.RunSpec
 		Profile: cand.Profile, Harness: cand.Harness, Surface: cand.Surface, Model: cand.Model, Account: cand.Account,
 		Source: st.from, Status: plan.Target, Stored: plan.Stored, State: RunClaimed, Node: cand.Node,
 		Era: era, Epoch: t.env.Seq, Order: t.orderID(), Expires: t.env.Now + ttl, Claimed: t.env.Now,
-		Mode: "fresh", Workflow: st.b.Workflow, Forced: st.f.Force, By: st.f.Actor, Verd: plan.Profile.Verdict,
+		Mode: goes.mode, SessionID: goes.session, Session: Session{Replaces: goes.replaces}, Workflow: st.b.Workflow, Forced: st.f.Force, By: st.f.Actor, Verd: plan.Profile.Verdict,
 	}
 	r.LaunchKey = r.ID + "/start"
+	if from := goes.from; from != nil {
+		r.Keeps, r.LaunchKey = from.ID, from.LaunchKey // a kept key is how it still counts as dispatched (SES-07)
+		r.Session.Manual, r.Session.Pane, r.Session.Born, r.PID = from.Session.Manual, from.Session.Pane, from.Session.Born, from.PID
+	}
 	c.Run = r.ID
 	if c.Started == 0 {
 		c.Started = t.env.Now // BRD-17: the first claim only
@@ -137,7 +167,6 @@ func (st *step) openRun(cand *Candidate, plan *StartPlan, spec *workflow.RunSpec
 	c.LastOutcome = ""
 	st.run, st.ev.Run = r, r.ID
 	st.s.run, st.s.noRun = r, false
-	st.claim = &claim{run: r, spec: spec, profile: plan.Profile}
 	st.touched = true
 	t.event(c, Event{Kind: "claimed", Actor: st.f.Actor, Run: r.ID, Payload: object(
 		"lock", Lock(t, r), "expires", r.Expires/1000, "run_id", r.ID, "source_status", r.Source)})
@@ -164,18 +193,32 @@ func (st *step) writeClaim() *Error {
 	if err := s.limit(r, cl.spec.Limits); err != nil {
 		return err
 	}
+	if from := cl.goes.from; from != nil {
+		r.Lease = from.Lease // its keeper goes on holding it (architecture.md §5)
+		if err := t.actKept(from); err != nil {
+			return err
+		}
+	}
+	if st.f.Start.Attach != nil {
+		st.attached(r, cl.goes)
+	}
 	spec, err := s.startSpec(cl)
 	if err != nil {
 		return err
 	}
 	t.putRun(r)
-	t.putHeld(&Held{Run: r.ID, Card: c.ID, Board: c.Board, Slot: r.Slot, Node: r.Node, Profile: r.Profile, Harness: r.Harness, Model: r.Model,
-		Status: r.Status, Stored: r.Stored, Account: r.Account, Surface: r.Surface, Role: r.Role, Since: t.env.Now, Lease: r.Lease})
-	t.putSlot(&SlotRec{Card: c.ID, Slot: r.Slot, Run: r.ID, Node: r.Node, SessionID: r.SessionID, Harness: r.Harness})
-	t.putOrder(&Order{ID: r.Order, Node: r.Node, Kind: OrderStart, State: OrderPending, Run: r.ID, Card: c.ID, Slot: r.Slot,
+	t.putHeld(t.holdRow(r))
+	state := OrderPending
+	if r.State == RunRunning {
+		state = OrderLaunched
+	}
+	t.putOrder(&Order{ID: r.Order, Node: r.Node, Kind: OrderStart, State: state, Run: r.ID, Card: c.ID, Slot: r.Slot,
 		Era: r.Era, Seq: r.Epoch, At: t.env.Now, Expires: r.Expires, Why: st.f.Why, Spec: spec})
 	t.putDue(r.Expires, DueClaim, r.ID)
 	t.putDue(runDue(r), DueRun, r.ID)
+	if r.State == RunRunning { // it is there already
+		t.came(c, r)
+	}
 	return nil
 }
 
@@ -191,7 +234,7 @@ func (s *Scope) limit(r *Run, l workflow.Limits) *Error {
 		}
 		return max(ms(*n), 1)
 	}
-	r.Runtime, r.Stale, r.Lease = opt(v.Runtime), opt(v.Stale), opt(v.Lease)
+	r.Runtime, r.Stale, r.Lease, r.Session.Age = opt(v.Runtime), opt(v.Stale), opt(v.Lease), opt(v.Age)
 	r.Grace, r.Kill, r.Leave = ms(v.Grace), ms(v.Kill), ms(v.Leave)
 	if r.Lease > 0 { // TERM comes kill before the lease's end: there must be a time before it
 		r.Kill = min(r.Kill, r.Lease/2)

@@ -51,6 +51,16 @@ func (t *tx) dueOne(d *Due) *Error {
 		return t.dueClaim(GetRun(t, d.Key), d)
 	case DueRun:
 		return t.dueRun(GetRun(t, d.Key), d)
+	case DueAge:
+		return t.dueAge(GetRun(t, d.Key), d)
+	case DueStale:
+		return t.dueStale(GetRun(t, d.Key), d)
+	case DueLost:
+		return t.dueLost(GetRun(t, d.Key), d)
+	case DueIdle:
+		return t.dueIdle(GetRun(t, d.Key), d)
+	case DueClose:
+		t.dueClose(GetRun(t, d.Key))
 	case DueExpire:
 		t.del(TToken, d.Key)
 	}
@@ -88,8 +98,11 @@ func (t *tx) dueRun(r *Run, d *Due) *Error {
 	if r == nil || r.State == RunEnded || r.Runtime == 0 {
 		return nil
 	}
-	return t.lasting(r, d, "timed_out", map[string]any{"limit": r.Runtime / 1000, "limit_seconds": r.Runtime / 1000,
-		"error": fmt.Sprintf("over its limit of %d s", r.Runtime/1000)})
+	return t.lasting(r, d, "timed_out", overLimit("runtime", r.Runtime))
+}
+
+func overLimit(name string, limit int64) map[string]any {
+	return map[string]any{"limit": limit / 1000, "limit_seconds": limit / 1000, "what": name, "error": fmt.Sprintf("over its limit of %d s (%s)", limit/1000, name)}
 }
 
 // reasons records why cards wait: written only when check or text changed.

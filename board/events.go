@@ -167,20 +167,5 @@ func (t *tx) startable(b *Board, c *Card, a *Start) *Error {
 	if b.PausedAt != 0 && !a.Force {
 		return Errorf(Refused, "board %s is paused by %s: %s", b.Slug, b.PausedBy, b.PausedWhy).WithCheck("pause").WithHint("muster resume --board %s", b.Slug)
 	}
-	return StillHeld(t, c)
-}
-
-// StillHeld says which session of a card is not gone: the next start waits for it
-// (M-35; the card's workspace is shared by its slots, one run at a time).
-func StillHeld(v View, c *Card) (err *Error) {
-	EachHeld(v, c.ID, func(h *Held) bool {
-		name := h.Node
-		if n := GetNode(v, h.Node); n != nil {
-			name = n.Name
-		}
-		err = Errorf(Refused, "previous session on %s is still stopping (run %s)", name, h.Run).WithCheck("session_not_gone").
-			WithHint("see: muster runs %s", c.ID)
-		return false
-	})
-	return err
+	return StillHeld(t, c, "")
 }

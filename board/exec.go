@@ -49,6 +49,12 @@ func verbOf(name string) (verb, bool) {
 		return verb{byRun, fireEvent}, true
 	case VStart:
 		return verb{byManager, start}, true
+	case VAdopt:
+		return verb{byManager, adoptSession}, true
+	case VMove:
+		return verb{byManager, moveCard}, true
+	case VForget:
+		return verb{byManager, forgetSessions}, true
 	case VTokenCreate:
 		return verb{byManager, tokenCreate}, true
 	case VTokenRevoke:
@@ -265,6 +271,9 @@ func (t *tx) authorizeRun(need who) *Error {
 		return Errorf(Refused, "run %q is not known by that secret", a.Run).WithCheck("secret")
 	}
 	c := GetCard(t, r.Card)
+	if r.Gone != "" { // it dies with the session; one that went on has another secret (invariant 24)
+		return superseded(r)
+	}
 	if need == byViewer {
 		t.req = t.as(Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Node: a.Node, Run: r.ID})
 		return nil

@@ -26,6 +26,7 @@ type firing struct {
 type startCtx struct {
 	Node    string // id
 	Profile string
+	Attach  *Vouch // of adopt: the session that is there already
 }
 
 // move is what a firing did. Event is nil when the transition does nothing at
@@ -64,7 +65,6 @@ type step struct {
 	attention bool     // set by this firing: it outlives the change of status
 	children  bool     // promote the cards that wait for this one
 	promote   []string // other cards to offer a promotion
-	deferred  []string // effects of a later version
 	whom      []string // who is told of this event, at the end
 	told      []Told   // and who was
 	stored    string   // how the card's status was stored when the event came
@@ -113,7 +113,14 @@ func (t *tx) fire(b *Board, c *Card, f firing) (*move, *Error) {
 		return nil, err
 	}
 	t.took(tr)
-	return &move{From: st.from, To: st.to, Event: st.ev, Run: st.run, Told: st.told}, nil
+	out := &move{From: st.from, To: st.to, Event: st.ev, Run: st.run, Told: st.told}
+	if st.claim != nil && st.claim.goes.lost != "" {
+		if err := st.lost(); err != nil {
+			return nil, err
+		}
+		out.To = st.c.Status
+	}
+	return out, nil
 }
 
 func (t *tx) took(tr *workflow.Transition) {
@@ -298,6 +305,7 @@ func (st *step) act(tr *workflow.Transition) *Error {
 		c := st.c
 		c.Previous, c.Status, c.Stored = c.Status, st.to, st.wf.StoredAs(st.to)
 		c.Waits = Reason{}
+		st.dropHook()
 		if !st.attention {
 			c.Attention = Reason{}
 		}
@@ -338,10 +346,6 @@ func (st *step) settle() *Error {
 			return Errorf(Refused, "card %s: event %q would leave %q with its run going on; the workflow must end it (end_run)", c.ID, st.f.Event, c.Status).WithCheck("run_status")
 		}
 		return Errorf(Refused, "card %s: event %q would enter %q without a run; the workflow must claim one", c.ID, st.f.Event, c.Status).WithCheck("run_status")
-	}
-	if len(st.deferred) > 0 {
-		raw, _ := json.Marshal(map[string]any{"effects": st.deferred})
-		t.event(c, Event{Kind: "deferred", Actor: Platform(), Payload: raw, Run: st.ev.Run})
 	}
 	switch st.f.Event {
 	case "promote", "unblock", "reclaim", "reopen":

@@ -12,7 +12,7 @@ import (
 // the held row, due times.
 
 // leaseRun is a run as the protocol sees it.
-func (t *tx) leaseRun(r *Run) lease.Run {
+func leaseRun(v View, r *Run) lease.Run {
 	l := lease.Run{Keeps: r.Keeps != "", Launched: r.Launched != 0, Over: r.Over, Closed: r.Closed}
 	switch r.Verdict {
 	case ByOwn:
@@ -34,7 +34,7 @@ func (t *tx) leaseRun(r *Run) lease.Run {
 	case GonePassed:
 		l.Gone = lease.GonePassed
 	}
-	switch o := GetOrder(t, r.Node, r.Order); {
+	switch o := GetOrder(v, r.Node, r.Order); {
 	case r.Stop != "":
 		l.Order = lease.OrderVoid
 	case o == nil:
@@ -51,7 +51,7 @@ func (t *tx) leaseRun(r *Run) lease.Run {
 // act applies an act to a run and writes all that it means but the workflow's
 // part, which is the caller's: EffectVerdict says that a verdict is due.
 func (t *tx) act(r *Run, a lease.Act, why string) lease.Effect {
-	after, e := t.leaseRun(r).Step(a)
+	after, e := leaseRun(t, r).Step(a)
 	if e.Has(lease.EffectStale) {
 		return e
 	}
@@ -120,7 +120,7 @@ func (t *tx) stepHeld(r *Run, e lease.Effect) {
 func (t *tx) holdRow(r *Run) *Held {
 	return &Held{Run: r.ID, Card: r.Card, Board: r.Board, Slot: r.Slot, Node: r.Node, Profile: r.Profile, Harness: r.Harness, Model: r.Model,
 		Status: r.Status, Stored: r.Stored, Account: r.Account, Surface: r.Surface, Role: r.Role, Since: r.Claimed, Lease: r.Lease,
-		Ended: r.Verdict != "", Stopping: r.Stop != ""}
+		Ended: r.Verdict != "", Stopping: r.Stop != "", Manual: r.Session.Manual}
 }
 
 // stepKept passes on what an act means for the run whose session was to be kept.
@@ -218,8 +218,7 @@ func gone(t *tx) (any, *Error) {
 	if !e.Has(lease.EffectVerdict) {
 		return nil, nil
 	}
-	return nil, t.observed(r, "session_lost", map[string]any{"machine": t.nodeName(r.Node), "session_id": r.SessionID, "mode": r.Mode,
-		"seen": r.Launched != 0, "never_came_up": false, "losses": 1, "error": fmt.Sprintf("%s is out of touch, and the lease has passed", t.nodeName(r.Node))})
+	return nil, t.sessionLost(r, false, fmt.Sprintf("%s is out of touch, and the lease has passed", t.nodeName(r.Node)))
 }
 
 // runEvent records an event of a run on its card.

@@ -35,7 +35,7 @@ func (t *tx) fillNode(n *Node, u *NodeUp) {
 	n.Name, n.Addrs, n.Store, n.Journal = u.Name, u.Addrs, u.Store, u.Journal
 	n.Labels, n.Tools, n.Harnesses, n.Slots = u.Labels, u.Tools, u.Harnesses, u.Slots
 	n.Battery, n.OS, n.Arch, n.Version, n.MemoryMB = u.Battery, u.OS, u.Arch, u.Version, u.MemoryMB
-	n.NoVote = n.NoVote || u.Replica
+	n.NoVote, n.Panes = n.NoVote || u.Replica, u.Panes
 	n.AlwaysOn = !u.Battery || u.Labels["always-on"] == "true"
 	n.Started, n.State, n.OfflineSince = t.env.Now, NodeOnline, 0
 }
@@ -227,6 +227,9 @@ func nodeState(t *tx) (any, *Error) {
 	}
 	if n.State == a.State {
 		return nil, nil
+	}
+	if a.State == NodeOnline {
+		t.backOnline(n)
 	}
 	n.State, n.OfflineSince = a.State, 0
 	if a.State == NodeOffline {

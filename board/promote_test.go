@@ -250,28 +250,3 @@ func TestWhoMayGiveACard(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// What a workflow asks for and this version does not do is written down, and a
-// card that would wait for it calls a person: nothing is silently ignored.
-func TestEffectsOfALaterVersion(t *testing.T) {
-	w := newWorld(t, commands)
-	w.params("web", `{"merge":true}`)
-	id := w.add("x", func(c *Card) { c.Assignee = "agent" })
-	r := w.started(id)
-	w.must(id, "request_review", asRun(r.ID), "summary", "s")
-	c := w.must(id, "complete", manager)
-	if c.Status != "merging" || c.Attention.Check != "hook" {
-		t.Fatalf("%s %+v", c.Status, c.Attention)
-	}
-	if e := w.lastEvent(id, "deferred"); string(e.Payload) != `{"effects":["hook merge"]}` {
-		t.Fatalf("%s", e.Payload)
-	}
-	w.must(id, "hook_done", Platform())
-	w.must(id, "archive", manager)
-	if e := w.lastEvent(id, "deferred"); string(e.Payload) != `{"effects":["cleanup_workspace"]}` {
-		t.Fatalf("%s", e.Payload)
-	}
-	if w.card(id).Attention.Check != "" {
-		t.Fatal("it still calls a person")
-	}
-}

@@ -14,6 +14,9 @@ func report(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Kind == ReportDone {
+		return nil, t.orderDone(&a)
+	}
 	r, err := t.findRun(a.Run)
 	switch {
 	case err != nil:
@@ -32,6 +35,8 @@ func report(t *tx) (any, *Error) {
 		return nil, t.reportExited(r, &a)
 	case ReportGone:
 		return nil, t.reportGone(r, &a)
+	case ReportSeen, ReportMissing, ReportQuiet, ReportHeard, ReportIdle, ReportBusy:
+		return nil, t.told(r, &a)
 	}
 	return nil, Errorf(Invalid, "unknown report %q", a.Kind)
 }
@@ -61,19 +66,42 @@ func (t *tx) reportLaunched(r *Run, a *Report) *Error {
 	if t.act(r, lease.ActLaunched, "").Has(lease.EffectStale) {
 		return superseded(r) // a stop order stands, or the node will see that its start has left the state
 	}
-	r.State, r.PID, r.SecretHash = RunRunning, a.PID, a.SecretHash
+	r.State, r.SecretHash = RunRunning, a.SecretHash
+	if r.Keeps == "" || a.PID != 0 {
+		r.PID = a.PID
+	}
 	r.Launched = t.env.Now - max(a.Ago, 0)
-	r.SeenAt = r.Launched
-	if a.Session != "" {
+	if r.Surface != "pane" || r.Keeps != "" { // the process of a pane is a terminal's: its node tells when the program shows (ReportSeen)
+		r.SeenAt = r.Launched
+	}
+	if a.Session != "" && r.Mode == ModeFresh { // else it is the one it goes on with
 		r.SessionID = a.Session
 	}
+	r.Session.Pane = orElse(a.Pane, r.Session.Pane)
 	if a.Workspace != "" {
 		r.Workspace = a.Workspace
 	}
-	t.putRun(r)
 	t.mailTaken(r)
-	t.runEvent(r, "launched", map[string]any{"machine": t.nodeName(r.Node), "pid": a.PID})
+	if c := GetCard(t, r.Card); c != nil {
+		t.came(c, r)
+		t.putCard(c)
+	}
 	return nil
+}
+
+// came writes what it means that a run's session came up: it is the slot's, and its
+// limits begin to count. The caller stores the card.
+func (t *tx) came(c *Card, r *Run) {
+	if r.Session.Born == 0 {
+		r.Session.Born = r.Launched
+	}
+	t.cameUp(r)
+	t.putRun(r)
+	t.putDue(ageDue(r), DueAge, r.ID)
+	p := map[string]any{"machine": t.nodeName(r.Node), "pid": r.PID}
+	setIf(p, "session_id", r.SessionID)
+	setIf(p, "replaces", r.Session.Replaces)
+	t.event(c, Event{Kind: sessionEvent(r), Run: r.ID, Payload: jsonOf(p)})
 }
 
 // reportFailed is a start that did not happen: refused withdraws the run and is
@@ -84,6 +112,9 @@ func (t *tx) reportFailed(r *Run, a *Report) *Error {
 		act = lease.ActRefused
 	}
 	r.Error = clip(a.Error, 500)
+	if a.ResumeFailed && r.Mode == ModeResume {
+		return t.ended(r, act, "spawn_failed", resumeFailed(r, r.SessionID, a.Error))
+	}
 	return t.ended(r, act, "spawn_failed", map[string]any{"error": r.Error, "refused": a.Kind == ReportRefused})
 }
 
@@ -92,12 +123,20 @@ func (t *tx) reportFailed(r *Run, a *Report) *Error {
 func (t *tx) reportExited(r *Run, a *Report) *Error {
 	r.ExitCode, r.Signal = a.Code, a.Signal
 	r.Error = orElse(clip(a.Error, 500), r.Error)
+	t.sessionNamed(r, a.Session)
+	t.workLeft(r, a.Work)
+	if r.Mode == ModeResume && a.Means == MeansNoSession {
+		return t.ended(r, lease.ActExited, "spawn_failed", resumeFailed(r, r.SessionID, orElse(a.Error, exitText(a))))
+	}
 	p := map[string]any{"machine": t.nodeName(r.Node), "error": orElse(clip(a.Error, 500), exitText(a))}
 	if a.Code != nil {
 		p["code"] = *a.Code
 	}
 	setIf(p, "signal", a.Signal)
 	setIf(p, "means", a.Means)
+	if a.Closed {
+		p["closed"] = true
+	}
 	if a.ResetAt != 0 {
 		p["reset_at"] = a.ResetAt / 1000
 	}
@@ -124,6 +163,7 @@ func setIf(p map[string]any, key, val string) {
 
 // reportGone answers a stop, or says that a launch is dead: nothing lives.
 func (t *tx) reportGone(r *Run, a *Report) *Error {
+	t.workLeft(r, a.Work)
 	return t.ended(r, lease.ActGone, "spawn_failed", map[string]any{"error": orElse(clip(a.Error, 500), "its start was lost before anything ran"), "refused": true})
 }
 

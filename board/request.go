@@ -19,6 +19,7 @@ type Request struct {
 	Number  uint64          `json:"number,omitempty"`
 	Secret  string          `json:"secret,omitempty"` // of a run or a token, checked against a hash in the state
 	Place   string          `json:"place,omitempty"`  // node chosen by the leader for a start; never taken from a caller
+	Vouch   *Vouch          `json:"vouch,omitempty"`  // of adopt: the word of the session's node; never taken from a caller
 }
 
 // Result answers a request. Err is nil on success.
@@ -40,6 +41,9 @@ const (
 	VCardUnlink  = "card.unlink"  // CardLink
 	VEvent       = "event"        // FireEvent
 	VStart       = "start"        // Start: by the scheduler (actor platform) or a person
+	VAdopt       = "adopt"        // Adopt, with a Vouch
+	VMove        = "move"         // Move
+	VForget      = "forget"       // Forget
 	VTokenCreate = "token.create" // TokenCreate
 	VTokenRevoke = "token.revoke" // TokenRevoke
 	VNodeJoin    = "node.join"    // NodeJoin, with the token's secret
@@ -145,6 +149,41 @@ type Start struct {
 	Why     string `json:"why,omitempty"`
 }
 
+// Adopt makes a session that a person has the card's; Session may be left out, the node's word names it.
+type Adopt struct {
+	Card    string `json:"card"`
+	Session string `json:"session,omitempty"`
+	Profile string `json:"profile,omitempty"` // who it counts as; "" the card's, or the board's first of its harness
+}
+
+// Vouch is the word of the node that has a session: it saw it (M-19).
+type Vouch struct {
+	Node       string `json:"node"`
+	Session    string `json:"session"`
+	Harness    string `json:"harness"`
+	Surface    string `json:"surface,omitempty"` // "" is pane
+	PID        int64  `json:"pid"`
+	Pane       string `json:"pane,omitempty"`
+	Dir        string `json:"dir,omitempty"` // where it works
+	SecretHash []byte `json:"secret_hash,omitempty"`
+	Ago        int64  `json:"ago,omitempty"` // ms since it looked
+}
+
+// Move changes a card's machine and leaves its sessions behind; "any" or "" unties it.
+type Move struct {
+	Card    string `json:"card"`
+	Machine string `json:"machine"`
+	Force   bool   `json:"force,omitempty"` // its sessions are dead, says a manager (M-35)
+	Why     string `json:"why,omitempty"`
+}
+
+// Forget lets the sessions of a card go; Slot "" means all.
+type Forget struct {
+	Card string `json:"card"`
+	Slot string `json:"slot,omitempty"`
+	Why  string `json:"why,omitempty"`
+}
+
 // TokenCreate stores a token; ID is the SHA-256 (hex) of its secret.
 type TokenCreate struct {
 	ID    string `json:"id"`
@@ -180,6 +219,7 @@ type NodeUp struct {
 	Journal    string            `json:"journal"`
 	MemoryMB   int64             `json:"memory_mb,omitempty"`
 	Start      string            `json:"start,omitempty"` // of this start, so that a lost answer is known again
+	Panes      bool              `json:"panes,omitempty"` // it opens terminal panes
 }
 
 // NodeJoin adds a node to the list, by a token.
@@ -221,11 +261,24 @@ const (
 	ReportFailed   = "spawn_failed" // could not be started
 	ReportExited   = "exited"       // the session's process ended; the whole tree is gone
 	ReportGone     = "gone"         // voided or stopped, nothing lives
+
+	// What a node sees of a session between its start and its end. Only changes are told (M-10).
+	ReportSeen    = "seen"    // it shows life, for the first time or again
+	ReportMissing = "missing" // keeper and process are not there, and nobody saw the end
+	ReportQuiet   = "quiet"   // nothing was heard of it for an hour (Ago: how long)
+	ReportHeard   = "heard"   // and now something was
+	ReportIdle    = "idle"    // a pane that is not in a turn (Ago: since its last message)
+	ReportBusy    = "busy"    // and now it is
+
+	ReportDone = "done" // an order besides start and stop was carried out, or can not be (Code, Error)
 )
 
 // MeansLease is what a report says of a session whose lease ran out: its machine
 // was out of touch, which is no failure of the card.
 const MeansLease = "lease"
+
+// MeansNoSession is what a harness says when the session it is to take up again is not there.
+const MeansNoSession = "no_session"
 
 // Report is an outbox item of a node about one run.
 type Report struct {
@@ -242,6 +295,12 @@ type Report struct {
 	ResetAt    int64  `json:"reset_at,omitempty"`
 	Error      string `json:"error,omitempty"`
 	Ago        int64  `json:"ago,omitempty"` // ms since it happened (M-02)
+
+	ResumeFailed bool   `json:"resume_failed,omitempty"` // of spawn_failed: the session to go on with is not there (Error says why)
+	Pane         string `json:"pane,omitempty"`
+	Waiting      bool   `json:"waiting,omitempty"` // of idle: at a question to a person, or at a limit not yet reset
+	Closed       bool   `json:"closed,omitempty"`  // of exited: its user ended the pane
+	Work         string `json:"work,omitempty"`    // of exited and gone: what its workspace holds: saved, uncommitted, unpushed; "" not known
 }
 
 // Observe fires an event of the fleet on a run that is current.

@@ -33,6 +33,7 @@ type Scope struct {
 	planned *workflow.Profile // of the start that is planned
 	surface bool              // run.surface and run.machine are those of the planned start
 	node    *Node             // of the start that is planned
+	slot    string            // its slot
 	reading *Reading          // host.*, of the same node
 	started *int64            // tick.local_started; nil: counted when it is read
 	item    any

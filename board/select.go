@@ -113,6 +113,7 @@ func (s *Scope) planStart(roles []string) (*StartPlan, *Error) {
 	if p.Slot, rerr = s.slotOf(spec); rerr != nil {
 		return nil, s.broken(tr, "session", rerr)
 	}
+	s.slot = p.Slot
 	return p, nil
 }
 
@@ -161,9 +162,17 @@ func (s *Scope) profileNamed(name string) (*workflow.Profile, *Error) {
 }
 
 // Bound is the machine a start of the profile is tied to, as it is written
-// (name or id), and what ties it; "" is any machine (M-05). A pane runs on the
-// card's machine; a headless session on the board's home when it names one, else on the card's machine.
+// (name or id), and what ties it; "" is any machine (M-05). What the card has
+// there comes first; see [Scope.tied]. A pane runs on the card's machine; a
+// headless session on the board's home when it names one, else on the card's machine.
 func (s *Scope) Bound(p *workflow.Profile) (ref, why string) {
+	if ref, why := s.tied(p); ref != "" {
+		return ref, why
+	}
+	return s.named(p)
+}
+
+func (s *Scope) named(p *workflow.Profile) (ref, why string) {
 	if p.Surface != "pane" && s.board.Home != "" {
 		return s.board.Home, "home of board " + s.board.Slug
 	}
@@ -178,8 +187,11 @@ func (s *Scope) Bound(p *workflow.Profile) (ref, why string) {
 // requires holds. None of it is passed by force (M-14, M-16).
 func (s *Scope) Fits(p *workflow.Profile) *Error {
 	n, id := s.node, s.card.ID
-	if missing, later := workflow.Later("surface: " + p.Surface); later {
-		return Errorf(Refused, "card %s: profile %q: %s", id, p.Name, missing).WithCheck("surface")
+	if p.Surface == "pane" && !n.Panes {
+		return Errorf(Refused, "card %s: profile %q works in a terminal pane, and %s opens none", id, p.Name, n.Name).WithCheck("surface")
+	}
+	if err := s.torn(p); err != nil {
+		return err
 	}
 	ref, why := s.Bound(p)
 	if ref == "" && p.Placement == "named" {

@@ -43,13 +43,19 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 	if h == nil {
 		return nil, Errorf(Refused, "card %s: profile %q: there is no harness %q", c.ID, p.Name, p.Harness).WithCheck("harness")
 	}
-	if h.Session.From == "minted" {
+	if h.Session.From == "minted" && r.Mode == ModeFresh {
 		r.SessionID = sessionID(Lock(s.view, r))
 	}
 	s.actor = Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Run: r.ID} // the prompt speaks to the session
 	s.session = map[string]any{"id": text(r.SessionID), "mode": r.Mode}
 	skills := union(c.Skills, cl.spec.Skills)
-	prompt, err := s.Render(cl.spec.Prompt)
+	say := cl.spec.Prompt
+	if rec := cl.goes.rec; rec != nil && cl.spec.Resume != nil && cl.goes.lost == "" {
+		if before := GetRun(s.view, rec.Run); before != nil && before.Status == r.Status {
+			say = cl.spec.Resume // it remembers the rest (PAN-08)
+		}
+	}
+	prompt, err := s.Render(say)
 	if err != nil {
 		return nil, ruleError("card "+c.ID+": prompt of "+c.Status, err)
 	}
@@ -58,7 +64,7 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 	}
 	prompt += mailText(s.view, c.ID, r.Slot)
 	s.texts = map[string]any{"prompt": prompt, "brief": BriefPath}
-	argv, err := s.argv(p, h, r.Model)
+	argv, err := s.argv(p, h, r.Model, r.Mode != ModeFresh && cl.goes.lost == "")
 	if err != nil {
 		return nil, ruleError("card "+c.ID, err)
 	}
@@ -67,6 +73,9 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 		Surface: r.Surface, Model: r.Model, Argv: argv, Prompt: prompt, Body: GetBody(s.view, c.ID), Workspace: workspaceOf(c, p),
 		LaunchKey: r.LaunchKey, SessionID: r.SessionID, Mode: r.Mode, Lease: r.Lease, Kill: r.Kill, Leave: r.Leave, Grace: r.Grace,
 		Lock: Lock(s.view, r), Extra: specExtra(h, p, skills),
+	}
+	if r.Keeps != "" {
+		spec.Keep, spec.Message = r.Keeps, fmt.Sprintf("board-run-%s-r%d", c.ID, r.N)
 	}
 	if err := s.specEnv(&spec, h, p, skills); err != nil {
 		return nil, err
@@ -82,7 +91,7 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 	return raw, nil
 }
 
-func (s *Scope) argv(p *workflow.Profile, h *workflow.Harness, model string) ([]string, error) {
+func (s *Scope) argv(p *workflow.Profile, h *workflow.Harness, model string, resume bool) ([]string, error) {
 	needs := p.Args
 	for _, l := range []*workflow.Launch{h.Headless, h.Pane} {
 		if l == nil {
@@ -101,7 +110,7 @@ func (s *Scope) argv(p *workflow.Profile, h *workflow.Harness, model string) ([]
 	if m, ok := s.vars["profile"].(map[string]any); ok && model != "" {
 		m["model"] = model // the card's model goes before the profile's (PAN-02)
 	}
-	return s.wf.Argv(p, false, s.vars)
+	return s.wf.Argv(p, resume, s.vars)
 }
 
 // specEnv renders the environment. What comes from the executing node stays a name (M-24).

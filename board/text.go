@@ -172,7 +172,7 @@ func (s *Scope) attempts(b *strings.Builder, c *Card) {
 func (s *Scope) thread(b *strings.Builder, c *Card, since int64, head string) {
 	var all []*Comment
 	EachComment(s.view, c, func(m *Comment) bool {
-		if m.At > since {
+		if m.At >= since {
 			all = append(all, m)
 		}
 		return true

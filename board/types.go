@@ -168,6 +168,8 @@ type Card struct {
 	LastSaid                 string // key of its newest comment; they are a chain (Event.SaidBefore)
 	LastFree                 int64  // board time of the newest status/promote/unblock/reclaim (RSP-05)
 	Kind                     string
+	WorkNode, WorkLeft       string // node id and what its workspace there holds that is nowhere else: uncommitted or unpushed (M-05)
+	Hook                     string // key of the hook's order it waits for
 	unknown
 }
 
@@ -213,6 +215,9 @@ func (c *Card) fields(w *wire) {
 	w.int(39, &c.LastFree)
 	str(w, 40, &c.Kind)
 	str(w, 41, &c.LastSaid)
+	str(w, 42, &c.WorkNode)
+	str(w, 43, &c.WorkLeft)
+	str(w, 44, &c.Hook)
 }
 
 // Address is the sender of a board's notices, made of its label (BRD-02). It is

@@ -126,6 +126,7 @@ type StartSpec struct {
 	Body      string            `json:"body,omitempty"`     // goes to MUSTER_BODY
 	Workspace string            `json:"workspace,omitempty"`
 	LaunchKey string            `json:"launch_key"`
+	Message   string            `json:"message,omitempty"` // key of the prompt's delivery to a kept session (SES-08)
 	SessionID string            `json:"session_id,omitempty"`
 	Mode      string            `json:"mode,omitempty"`
 	Keep      string            `json:"keep,omitempty"` // run whose session goes on

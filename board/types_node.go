@@ -32,6 +32,7 @@ type Node struct {
 	Journal           string // id of its outbox journal
 	MemoryMB          int64
 	StartID           string // of the start that made this generation
+	Panes             bool   // it opens sessions in terminal panes
 	unknown
 }
 
@@ -63,6 +64,7 @@ func (n *Node) fields(w *wire) {
 	str(w, 25, &n.Journal)
 	w.int(26, &n.MemoryMB)
 	str(w, 27, &n.StartID)
+	w.bool(28, &n.Panes)
 }
 
 // Token lets somebody join or call (architecture.md §6). Only a hash of its secret is kept; the key is that hash.
@@ -127,6 +129,11 @@ const (
 	DueClaim  = "claim"  // a pending order's expiry
 	DueRun    = "run"    // a limit of a run (runtime)
 	DueNode   = "node"   // an observation that lasts
+	DueAge    = "age"    // a session's age limit
+	DueStale  = "stale"  // nothing was heard of a session for too long
+	DueLost   = "lost"   // a session is missing
+	DueIdle   = "idle"   // a session is idle
+	DueClose  = "close"  // a close that was requested
 	DueExpire = "expire" // a token's end
 )
 

@@ -57,7 +57,38 @@ type Run struct {
 	By                                 Actor  // who started it
 	Verd                               string // profile verdict: exit or explicit
 	Stop                               string // id of its stop order, while one stands
+	Session                            Session
 	unknown
+}
+
+// Session is what a run knows of the session that carries it (SES-01), beside
+// what the run itself says: surface, harness, session id, mode, slot, role.
+// Times are board time in ms, 0 is never.
+type Session struct {
+	Born     int64  // launch of the process that carries it: a kept one keeps it
+	Age      int64  // limit of that, ms; 0: none
+	Replaces string // session id of the forgotten session in whose place it began (SES-14)
+	Pane     string // of its node's terminal, when it has one
+	Manual   bool   // a person had it before it was the card's: no dispatcher's session (SES-22)
+	Closing  int64  // close requested: it is closed then, after the answer to its own word (SES-19)
+	Quiet    int64  // nothing was heard from it since, as its node told (stale)
+	Silent   int64  // its last message, once its node told that it is idle
+	Waiting  bool   // idle at a question to a person, or at a limit
+	Nudged   int64  // last ask (IDL-06)
+	unknown
+}
+
+func (s *Session) fields(w *wire) {
+	w.int(1, &s.Born)
+	w.int(2, &s.Age)
+	str(w, 3, &s.Replaces)
+	str(w, 4, &s.Pane)
+	w.bool(5, &s.Manual)
+	w.int(6, &s.Closing)
+	w.int(7, &s.Quiet)
+	w.int(8, &s.Silent)
+	w.bool(9, &s.Waiting)
+	w.int(10, &s.Nudged)
 }
 
 func (r *Run) fields(w *wire) {
@@ -116,6 +147,7 @@ func (r *Run) fields(w *wire) {
 	str(w, 53, &r.Stored)
 	w.bool(54, &r.Over)
 	w.bool(55, &r.Closed)
+	w.nest(56, &r.Session)
 }
 
 // Held is one session that is not gone: what caps count and what the next start
@@ -152,12 +184,15 @@ func (h *Held) fields(w *wire) {
 	w.bool(18, &h.Manual)
 }
 
-// SlotRec is the lineage of a card's slot (SES-03): its last session and whether it was let go.
+// SlotRec is the lineage of a card's slot (SES-03): the session that its next
+// start goes on with. It is written when a node tells that a session came up,
+// never by a claim alone.
 type SlotRec struct {
-	Card, Slot, Run, Node, SessionID, Harness string
-	Forgotten                                 int64
-	Closed                                    int64
-	NotResumable                              bool
+	Card, Slot, Run, Node, SessionID, Harness string // Run: the newest that the session carried
+	Forgotten                                 int64  // let go: the next start is fresh (SES-14)
+	Closed                                    int64  // its pane is closed: it is taken up again, not kept (SES-09)
+	NotResumable                              bool   // taking it up again failed without a sign of life (SES-11)
+	Lost, LostBefore                          int64  // its last two losses (session_lost)
 	unknown
 }
 
@@ -171,4 +206,6 @@ func (s *SlotRec) fields(w *wire) {
 	w.int(7, &s.Forgotten)
 	w.int(8, &s.Closed)
 	w.bool(9, &s.NotResumable)
+	w.int(10, &s.Lost)
+	w.int(11, &s.LostBefore)
 }

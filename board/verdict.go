@@ -142,12 +142,8 @@ func (st *step) session(a *workflow.Session) *Error {
 	st.touched = true
 	t := st.t
 	if rec := GetSlot(t, st.c.ID, slot); rec != nil {
-		switch {
-		case a.Verb() == workflow.ForgetSession && rec.Forgotten == 0:
+		if a.Verb() == workflow.ForgetSession && rec.Forgotten == 0 {
 			rec.Forgotten = t.env.Now
-			t.putSlot(rec)
-		case a.Verb() == workflow.CloseSession && rec.Closed == 0:
-			rec.Closed = t.env.Now
 			t.putSlot(rec)
 		}
 	}
@@ -159,19 +155,30 @@ func (st *step) session(a *workflow.Session) *Error {
 		return true
 	})
 	for _, id := range live {
-		if st.f.Actor.Kind == ActorRun && st.f.Actor.Run == id {
-			continue // INV-07: not while its own command is being answered
+		r := st.run
+		if r == nil || r.ID != id {
+			r = GetRun(t, id)
 		}
-		if st.claim != nil && st.claim.run.ID == id {
-			continue
-		}
-		if st.run != nil && st.run.ID == id {
-			t.closeSession(st.run, a.Verb())
-		} else if r := GetRun(t, id); r != nil {
-			t.closeSession(r, a.Verb())
+		switch {
+		case r == nil, st.claim != nil && st.claim.run.ID == id:
+		case st.f.Actor.Kind == ActorRun && st.f.Actor.Run == id:
+			st.closeLater(r) // INV-07: not while its own command is being answered
+		default:
+			t.closed(r, a.Verb())
 		}
 	}
 	return nil
+}
+
+// closeLater closes the session whose own word this is one round later (SES-19,
+// M-18). A headless one ends by itself, or is stopped after `leave`.
+func (st *step) closeLater(r *Run) {
+	if r.Surface != "pane" || r.Session.Closing != 0 {
+		return
+	}
+	r.Session.Closing = st.t.env.Now + st.s.Round()
+	st.t.putRun(r)
+	st.t.putDue(r.Session.Closing, DueClose, r.ID)
 }
 
 func payloadText(p map[string]any, key string) string {

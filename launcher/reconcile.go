@@ -190,6 +190,9 @@ func (r *Reconciler) takePushes() {
 	r.mu.Unlock()
 	for i := range list {
 		o := &list[i].order
+		if o.Kind != board.OrderStart && o.Kind != board.OrderStop {
+			continue
+		}
 		n := r.run(o.Run)
 		old := *n
 		n.take(o)

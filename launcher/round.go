@@ -31,12 +31,13 @@ func (r *Reconciler) read() (*seen, error) {
 			s.applied = lease.Epoch{Era: fleet.Era, Seq: v.Seq()}
 		}
 		board.EachOrder(v, r.cfg.Node, func(o *board.Order) bool {
-			if r.runDir(o.Run) == "" || o.Kind == board.OrderDeliver {
-				return true // an id that is none; a text for a pane, which this version has not
+			if r.runDir(o.Run) == "" {
+				return true // an id that is none
 			}
-			if o.Kind == board.OrderStop {
+			switch o.Kind {
+			case board.OrderStop:
 				s.stops[o.Run] = o
-			} else {
+			case board.OrderStart:
 				s.starts[o.Run] = o
 			}
 			return true

@@ -105,9 +105,6 @@ func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 	if check, text := paused(in.View, b); check != "" {
 		return wait(check, text, true, 0)
 	}
-	if err := board.StillHeld(in.View, c); err != nil {
-		return wait(err.Check, err.Message, false, 0)
-	}
 	s, err := board.NewScope(in.View, in.Workflows, b, c, in.Now, in.Nodes)
 	if err != nil {
 		return wait("workflow", err.Error(), false, 0)
@@ -115,6 +112,9 @@ func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 	p, refusal := s.PlanStart()
 	if refusal != nil {
 		return wait(refusal.Check, refusal.Message, false, 0)
+	}
+	if err := board.StillHeld(in.View, c, p.Slot); err != nil {
+		return wait(err.Check, err.Message, false, 0)
 	}
 	node, why := place(in, s, p, room)
 	if node == nil {
