@@ -46,7 +46,8 @@ func cardAdd(t *tx) (any, *Error) {
 	}
 	t.event(c, Event{Kind: "created", To: c.Status, Payload: jsonOf(map[string]any{"title": c.Title})})
 	t.putCard(c)
-	return map[string]any{"id": c.ID, "status": c.Status}, nil
+	t.offerPromote(c.ID) // it entered a status: one that handles promote may have nothing to wait for
+	return map[string]any{"id": c.ID, "status": GetCard(t, c.ID).Status}, nil
 }
 
 // runMayFile bounds what sessions file: parts of their own card, or ideas in triage (invariant 24).
