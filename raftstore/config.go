@@ -53,7 +53,7 @@ type Config struct {
 
 	Timers    Timers
 	Snapshots Snapshots
-	Linger    time.Duration // wait for more requests before a batch is closed, when batches are large; 0 is off
+	Linger    time.Duration // the most that a batch waits for more requests, when batches are large; 0 is off
 
 	Exec      func(v board.View, r *board.Request, env *board.Env) (board.Txn, board.Result)
 	Nodes     func(id string) board.Reading
@@ -92,6 +92,7 @@ func DefaultConfig() Config {
 			Entries: 50_000, Bytes: 64 << 20, Every: 10 * time.Second,
 			Trailing: 10_000, Keep: 64 << 20, Rate: 128 << 20,
 		},
+		Linger:   5 * time.Millisecond,
 		MmapSize: defaultMmap,
 		SlowDisk: 10 * time.Second,
 	}

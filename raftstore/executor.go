@@ -34,7 +34,8 @@ type executor struct {
 	since time.Time
 
 	rounds, questions atomic.Uint64
-	sizes             [2]int // requests of the last two batches, for the linger
+	sizes             [2]int        // requests of the last two batches, for the linger
+	took              time.Duration // by the last batch, from its taking to its answers
 	wrong             int    // terms given up for a wrong clock, one after the other
 }
 
@@ -89,7 +90,7 @@ func (x *executor) run() {
 		}
 		term, ok := x.begin(r)
 		if !ok {
-			x.pause(20 * time.Millisecond)
+			x.again()
 			continue
 		}
 		x.setTerm(term)
@@ -129,13 +130,18 @@ func (x *executor) setTerm(t uint64) {
 	}
 }
 
-// idle is a step of not leading: what waits is told so.
+// lookAgain is how often leadership is looked at without news of it: Raft's
+// channel keeps the latest only, and an executor that missed it would stay deaf.
+const lookAgain = 5 * time.Second
+
+// idle is a step of not leading: what waits is told so. News wakes it, and the
+// time at which what is left of a dropped batch has to be answered.
 func (x *executor) idle() {
 	x.refuse(x.queue.take(0, true))
 	x.settle(x.s.cfg.Timers.Election)
-	look := 500 * time.Millisecond // the channel keeps the latest only: look by oneself too
+	look := lookAgain
 	if len(x.carry) > 0 {
-		look = 20 * time.Millisecond
+		look = time.Until(x.since.Add(x.s.cfg.Timers.Election))
 	}
 	select {
 	case <-x.lead:
@@ -147,10 +153,16 @@ func (x *executor) idle() {
 	}
 }
 
-func (x *executor) pause(d time.Duration) {
+// beginAgain is how long a leader waits that could not begin its term: its
+// voters did not answer, or nobody took the leadership over.
+const beginAgain = 20 * time.Millisecond
+
+// again waits until a term that could not begin is tried again.
+func (x *executor) again() {
 	x.settle(x.s.cfg.Timers.Election)
 	select {
-	case <-time.After(d):
+	case <-x.lead:
+	case <-time.After(beginAgain):
 	case <-x.s.ctx.Done():
 	}
 }
@@ -220,9 +232,11 @@ func (x *executor) serve(r *raft.Raft, term uint64) {
 		}
 		calls := x.take()
 		if len(calls) > 0 {
+			from := time.Now()
 			if !x.batch(r, term, calls) {
 				return
 			}
+			x.took = time.Since(from)
 			continue
 		}
 		select {
@@ -250,13 +264,23 @@ func (x *executor) take() []*call {
 	return calls
 }
 
+// lingerFrom is how many requests the last two batches must have held together,
+// about, for the next to wait for more.
+const lingerFrom = 8
+
 // linger waits a moment for the clients of the last two batches, when those
-// were large: a closed loop of clients otherwise splits into two halves.
+// were large: a closed loop of clients otherwise splits into two halves, and
+// each batch costs all nodes a sync and a transaction. It waits a quarter of
+// what a batch takes, so that on a slow machine it waits for slow clients.
 func (x *executor) linger(calls []*call) []*call {
 	want := min((x.sizes[0]+x.sizes[1])*4/5, batchRequests)
-	end := time.NewTimer(x.s.cfg.Linger)
+	if want < lingerFrom || len(calls) >= want {
+		x.sizes[0], x.sizes[1] = x.sizes[1], len(calls)
+		return calls
+	}
+	end := time.NewTimer(min(x.s.cfg.Linger, x.took/4))
 	defer end.Stop()
-	for want >= 16 && len(calls) < want {
+	for len(calls) < want {
 		select {
 		case <-x.queue.signal:
 			calls = append(calls, x.queue.take(batchRequests-len(calls), false)...)

@@ -170,11 +170,6 @@ func (s *Store) WaitSeq(ctx context.Context, seq uint64) error {
 	return s.wait(ctx, func(m meta) bool { return m.Seq >= seq })
 }
 
-// WaitApplied returns when the local state has looked at a log index.
-func (s *Store) WaitApplied(ctx context.Context, index uint64) error {
-	return s.wait(ctx, func(m meta) bool { return m.Applied >= index })
-}
-
 func (s *Store) wait(ctx context.Context, ok func(meta) bool) error {
 	for {
 		c := s.moved.wait()
