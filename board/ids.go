@@ -32,9 +32,15 @@ const CheckBelow = "id_below_horizon"
 
 // ReqID makes the id of a request: era, the highest Seq its node has applied or
 // been told, and random text.
-func ReqID(f *Fleet, seq uint64, random string) string {
-	return fmt.Sprintf("%d-%s.%d.%s", f.Era, f.EraTag, seq, random)
+func ReqID(f *Fleet, seq uint64, random string) string { return ReqIDIn(f.EraText(), seq, random) }
+
+// ReqIDIn is [ReqID] for who knows the fleet's [Fleet.EraText].
+func ReqIDIn(era string, seq uint64, random string) string {
+	return era + "." + strconv.FormatUint(seq, 10) + "." + random
 }
+
+// EraText is the era in a request id: its number and its random half.
+func (f *Fleet) EraText() string { return strconv.FormatUint(f.Era, 10) + "-" + f.EraTag }
 
 // ParseReqID is the reverse of [ReqID].
 func ParseReqID(id string) (era string, seq uint64, err *Error) {
@@ -86,7 +92,7 @@ func earlier(v View, req *Request) (Result, bool) {
 		return Result{Seq: v.Seq(), Err: err}, true
 	}
 	f := GetFleet(v)
-	if f != nil && era == fmt.Sprintf("%d-%s", f.Era, f.EraTag) && seq >= GetIDs(v).Horizon && seq <= v.Seq() {
+	if f != nil && era == f.EraText() && seq >= GetIDs(v).Horizon && seq <= v.Seq() {
 		return Result{}, false
 	}
 	if req.Retry {

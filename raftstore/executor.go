@@ -36,7 +36,7 @@ type executor struct {
 	rounds, questions atomic.Uint64
 	sizes             [2]int        // requests of the last two batches, for the linger
 	took              time.Duration // by the last batch, from its taking to its answers
-	wrong             int    // terms given up for a wrong clock, one after the other
+	wrong             int           // terms given up for a wrong clock, one after the other
 }
 
 type giveUp struct{ done chan error }

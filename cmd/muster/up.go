@@ -36,6 +36,7 @@ func up(ctx context.Context, o cli.UpOptions) error {
 	if err != nil {
 		return err
 	}
+	paceGarbage()
 	if err := n.Open(ctx); err != nil {
 		return err
 	}

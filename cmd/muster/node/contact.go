@@ -34,8 +34,8 @@ type contactAns struct {
 // seconds, at once after a start, a wake, a change of leader or of address.
 func (n *Node) contacts(ctx context.Context) error {
 	for {
-		changed := n.leaderChanged()
-		ok := n.contactOnce(ctx, changed)
+		lead := n.leadership()
+		ok := n.contactOnce(ctx, lead)
 		n.mu.Lock()
 		every := n.cfg.Lease.Interval(n.shortest)
 		n.mu.Unlock()
@@ -48,7 +48,7 @@ func (n *Node) contacts(ctx context.Context) error {
 			t.Stop()
 			return nil
 		case <-n.contactNow:
-		case <-changed:
+		case <-lead.Done():
 		case <-t.C:
 		}
 		t.Stop()
@@ -64,7 +64,7 @@ func (n *Node) pokeContact() {
 }
 
 // contactOnce is one contact; it is given up when the leader changes.
-func (n *Node) contactOnce(ctx context.Context, changed <-chan struct{}) bool {
+func (n *Node) contactOnce(ctx, lead context.Context) bool {
 	peer := n.leaderNode()
 	if peer == "" {
 		return false
@@ -74,9 +74,8 @@ func (n *Node) contactOnce(ctx context.Context, changed <-chan struct{}) bool {
 	if at, h, ok := n.store.Mark(0); ok {
 		msg.MarkAt, msg.Mark = at, hex.EncodeToString(h[:])
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := under(ctx, lead, callTimeout)
 	defer cancel()
-	go until(ctx, changed, cancel)
 	n.mu.Lock()
 	tok := n.clock.Sent(n.now())
 	n.mu.Unlock()
@@ -102,16 +101,6 @@ func (n *Node) contactOnce(ctx context.Context, changed <-chan struct{}) bool {
 	n.mu.Unlock()
 	n.launch.Contact()
 	return true
-}
-
-// until cancels what ctx is for when changed is closed: who was asked is not the
-// leader any more, and may never answer. It ends with ctx.
-func until(ctx context.Context, changed <-chan struct{}, cancel func()) {
-	select {
-	case <-changed:
-		cancel()
-	case <-ctx.Done():
-	}
 }
 
 // call asks a peer with JSON both ways.

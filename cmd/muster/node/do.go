@@ -23,8 +23,8 @@ const checkNotLeader = raftstore.CheckNotLeader
 func (n *Node) Do(ctx context.Context, req board.Request) board.Result {
 	open := false // a copy is out whose outcome nobody told
 	for {
-		changed := n.leaderChanged()
-		res, sent := n.once(ctx, &req, changed)
+		lead := n.leadership()
+		res, sent := n.once(ctx, lead, &req)
 		if sent == outcomeKnown && (!open || res.Err == nil || res.Err.Code != board.Unavailable) { // unavailable speaks for its own copy only
 			n.tell(res.Seq)
 			return res
@@ -32,7 +32,7 @@ func (n *Node) Do(ctx context.Context, req board.Request) board.Result {
 		if sent == outcomeOpen {
 			open, req.Retry = true, true
 		}
-		if n.wait(ctx, changed) != nil {
+		if n.wait(ctx, lead.Done()) != nil {
 			break
 		}
 	}
@@ -59,7 +59,7 @@ const (
 
 // once sends one copy of a request to who leads now; it waits no longer for the
 // answer of one who does not lead any more.
-func (n *Node) once(ctx context.Context, req *board.Request, changed <-chan struct{}) (board.Result, outcome) {
+func (n *Node) once(ctx, lead context.Context, req *board.Request) (board.Result, outcome) {
 	if n.leads() {
 		return classify(n.lead(ctx, *req))
 	}
@@ -67,19 +67,14 @@ func (n *Node) once(ctx context.Context, req *board.Request, changed <-chan stru
 	if peer == "" || peer == string(n.ident.ID) {
 		return board.Result{}, outcomeNone
 	}
-	body, err := json.Marshal(req)
-	if err != nil {
-		return board.Result{Err: board.Errorf(board.Internal, "request: %v", err)}, outcomeKnown
-	}
-	hop, cancel := context.WithTimeout(ctx, hopTimeout)
+	hop, cancel := under(ctx, lead, hopTimeout)
 	defer cancel()
-	go until(hop, changed, cancel)
-	ans, err := n.mesh.Call(hop, mesh.NodeID(peer), "do", body)
+	ans, err := n.mesh.Call(hop, mesh.NodeID(peer), "do", board.EncodeRequest(req))
 	var remote *mesh.RemoteError
 	switch {
 	case err == nil:
-		var res board.Result
-		if json.Unmarshal(ans, &res) != nil {
+		res, err := board.DecodeResult(ans)
+		if err != nil {
 			return res, outcomeOpen
 		}
 		return classify(res)
@@ -149,41 +144,45 @@ func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
 // fromPeer takes a request that a peer forwards: it is never passed on again,
 // and what it says of its sender is held against who the peer is.
 func (n *Node) fromPeer(ctx context.Context, peer mesh.NodeID, body []byte) ([]byte, error) {
-	var req board.Request
-	if err := json.Unmarshal(body, &req); err != nil {
+	req, err := board.DecodeRequest(body)
+	if err != nil {
 		return nil, &mesh.RemoteError{Code: string(board.Invalid), Text: err.Error()}
 	}
 	req.Place = ""
 	switch {
 	case req.Actor.Kind == board.ActorPlatform:
-		return json.Marshal(board.Result{Err: board.Errorf(board.Refused, "only the leader speaks for the fleet")})
+		return board.EncodeResult(board.Result{Err: board.Errorf(board.Refused, "only the leader speaks for the fleet")}), nil
 	case req.Verb == board.VNodeJoin:
 		var a board.NodeJoin
 		if json.Unmarshal(req.Args, &a) != nil || string(mesh.IDOfKey(a.Node.Key)) != a.Node.ID {
-			return json.Marshal(board.Result{Err: board.Errorf(board.Refused, "a joining node's id is the hash of its key")})
+			return board.EncodeResult(board.Result{Err: board.Errorf(board.Refused, "a joining node's id is the hash of its key")}), nil
 		}
 		req.Actor.Node = a.Node.ID
 	default:
 		req.Actor.Node = string(peer)
 	}
 	if !n.leads() {
-		return json.Marshal(board.Result{Err: board.Errorf(board.Unavailable, "%s does not lead", n.cfg.Name).WithCheck(checkNotLeader)})
+		return board.EncodeResult(board.Result{Err: board.Errorf(board.Unavailable, "%s does not lead", n.cfg.Name).WithCheck(checkNotLeader)}), nil
 	}
-	return json.Marshal(n.lead(ctx, req))
+	return board.EncodeResult(n.lead(ctx, req)), nil
 }
 
 // MintID makes a request id: its Seq is the highest this node has applied or was told.
 func (n *Node) MintID() string {
-	var id string
-	_ = n.store.View(func(v board.View) error {
-		f := board.GetFleet(v)
-		if f == nil {
+	era := n.greeting() // the state's, as it was last read: a request does not read it again
+	if era == "" {
+		_ = n.store.View(func(v board.View) error {
+			if f := board.GetFleet(v); f != nil {
+				era = f.EraText()
+			}
 			return nil
-		}
-		id = board.ReqID(f, max(v.Seq(), n.told.Load()), random(12))
-		return nil
-	})
-	return id
+		})
+	}
+	if era == "" {
+		return ""
+	}
+	_, seq := n.store.Applied()
+	return board.ReqIDIn(era, max(seq, n.told.Load()), random(12))
 }
 
 // tell remembers the highest Seq that this node has answered to anybody: its

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 )
 
 // leaderNode is the node id of who leads, "" when nobody is known to.
@@ -29,9 +30,22 @@ func nodeOf(server string) string {
 
 // leaderChanged is closed at the next change of leader or of its readiness.
 func (n *Node) leaderChanged() <-chan struct{} {
+	return n.leadership().Done()
+}
+
+// leadership ends at the next change of leader or of its readiness. What waits
+// for an answer of who leads now is ended with it, without a goroutine of its own.
+func (n *Node) leadership() context.Context {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.leadCh
+	return n.under
+}
+
+// under is ctx that ends with a leadership, too.
+func under(ctx, lead context.Context, d time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	stop := context.AfterFunc(lead, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // watchLeader turns the store's one signal into one for everybody.
@@ -43,9 +57,10 @@ func (n *Node) watchLeader(ctx context.Context) error {
 		case <-n.store.LeaderChanged():
 		}
 		n.mu.Lock()
-		close(n.leadCh)
-		n.leadCh = make(chan struct{})
+		end := n.underEnd
+		n.under, n.underEnd = context.WithCancel(context.Background())
 		n.mu.Unlock()
+		end()
 		n.launch.LeaderChanged()
 	}
 }

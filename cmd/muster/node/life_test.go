@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster/board"
 )
 
 // Who waits on Done hears of a start that failed as well, however early; a second Close does no harm.
@@ -55,7 +57,7 @@ func TestCloseWaitsForWhatActs(t *testing.T) {
 	ended := make(chan struct{})
 	if !n.spawn(func() {
 		<-n.ctx.Done()
-		n.MintID() // reads the state: it must still be there
+		_ = n.store.View(func(board.View) error { return nil }) // the state must still be there
 		close(ended)
 	}) {
 		t.Fatal("an open node does not spawn")

@@ -47,9 +47,10 @@ type Node struct {
 
 	mu         sync.Mutex
 	clock      lease.Clock
-	heardTime  int64         // board time of the last contact's answer
-	shortest   time.Duration // shortest lease of this node's runs
-	leadCh     chan struct{} // closed at the next change of leader
+	heardTime  int64           // board time of the last contact's answer
+	shortest   time.Duration   // shortest lease of this node's runs
+	under      context.Context // ends at the next change of leader
+	underEnd   context.CancelFunc
 	contactNow chan struct{}
 
 	ctx    context.Context
@@ -73,9 +74,10 @@ func New(cfg Config) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.Logger, leadCh: make(chan struct{}), contactNow: make(chan struct{}, 1), done: make(chan struct{}), ready: make(chan struct{})}
+	n := &Node{cfg: cfg, log: cfg.Logger, contactNow: make(chan struct{}, 1), done: make(chan struct{}), ready: make(chan struct{})}
 	n.clock, n.flows, n.space = lease.NewClock(cfg.Lease), board.NewWorkflows(), &space{dir: cfg.Data}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
+	n.under, n.underEnd = context.WithCancel(context.Background())
 	return n, nil
 }
 

@@ -33,7 +33,7 @@ func (n *Node) readNodes() {
 			return true
 		})
 		if f := board.GetFleet(v); f != nil {
-			era := fmt.Sprintf("%d-%s", f.Era, f.EraTag)
+			era := f.EraText()
 			n.era.Store(&era)
 			if len(f.Gossip) > 0 {
 				n.gossip.Store(&f.Gossip)
