@@ -48,7 +48,8 @@ func some[T any](list []T) []T {
 // DetailOf is one card with its text, thread and runs.
 func DetailOf(v board.View, c *board.Card) CardDetail {
 	d := CardDetail{Card: CardOf(v, c), Body: board.GetBody(v, c.ID), Workspace: c.Workspace, Branch: c.Branch, Skills: c.Skills,
-		Creator: ActorText(c.Creator), LastError: c.LastError, Comments: []Comment{}, Runs: []Run{}}
+		Creator: ActorText(c.Creator), LastError: c.LastError, Comments: []Comment{}, Runs: []Run{},
+		Subscribers: subscribersOf(v, c), Deliveries: deliveriesOf(v, c.ID)}
 	board.EachComment(v, c, func(m *board.Comment) bool {
 		d.Comments = append(d.Comments, Comment{ActorText(m.Author), m.Body, at(m.At)})
 		return true

@@ -21,6 +21,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/cards/{id}":             h.card,
 		"GET /v1/cards/{id}/runs":        h.runs,
 		"GET /v1/cards/{id}/why":         h.why,
+		"GET /v1/inbox":                  people(h.inbox),
 		"GET /v1/sessions":               people(h.sessions),
 		"GET /v1/tokens":                 people(h.tokens),
 		"GET /v1/rounds":                 people(h.rounds),

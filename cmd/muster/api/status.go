@@ -45,6 +45,7 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 			s.Boards = append(s.Boards, x)
 			return true
 		})
+		s.told(v)
 		if f := board.GetFleet(v); f != nil && f.PausedBy != "" {
 			s.Alarms = append(s.Alarms, fmt.Sprintf("the fleet is paused by %s: %s", f.PausedBy, f.PausedWhy))
 		}

@@ -117,6 +117,9 @@ type CardDetail struct {
 	Skills    []string  `json:"skills,omitempty"`
 	Creator   string    `json:"creator"`
 	LastError string    `json:"last_error,omitempty"`
+
+	Subscribers []string   `json:"subscribers,omitempty"` // people, besides who filed it
+	Deliveries  []Delivery `json:"deliveries,omitempty"`  // what its sessions were not told yet, or have not answered
 }
 
 // Comment is one word of a thread.
@@ -184,6 +187,7 @@ type Status struct {
 	Alarms   []string  `json:"alarms"`
 	Notes    []string  `json:"notes"`
 	Time     time.Time `json:"time"`
+	Webhooks []Webhook `json:"webhooks,omitempty"`
 }
 
 // BoardDetail is a board with its cards, oldest first, and its statuses in the workflow's order.

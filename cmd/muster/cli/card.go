@@ -266,7 +266,7 @@ func (a *app) printCard(d *api.CardDetail) {
 	a.fields([][2]string{{"status", d.Status}, {"board", d.Board}, {"assignee", d.Assignee}, {"machine", d.Machine}, {"priority", nonZero(d.Priority)},
 		{"run", run}, {"waits", reason}, {"attention", attention}, {"waits for", join(d.WaitsFor)}, {"waited by", join(d.WaitedBy)}, {"part of", d.SubtaskOf},
 		{"not before", start}, {"failures", nonZero(d.Failures)}, {"last error", d.LastError}, {"workspace", d.Workspace}, {"branch", d.Branch},
-		{"skills", join(d.Skills)}, {"labels", dict(d.Labels)}, {"filed", clock(d.CreatedAt) + " by " + d.Creator}, {"changed", a.since(d.UpdatedAt) + " ago"}})
+		{"skills", join(d.Skills)}, {"labels", dict(d.Labels)}, {"told of it", join(d.Subscribers)}, {"filed", clock(d.CreatedAt) + " by " + d.Creator}, {"changed", a.since(d.UpdatedAt) + " ago"}})
 	if d.Body != "" {
 		a.printf("\n%s\n", strings.TrimRight(visible(d.Body), "\n"))
 	}
@@ -274,6 +274,7 @@ func (a *app) printCard(d *api.CardDetail) {
 		a.printf("\n")
 		a.printRuns(d.Runs)
 	}
+	a.printTold(d)
 	for _, m := range d.Comments {
 		a.printf("\n%s\n%s\n", a.color(dim, oneLine(m.Author)+", "+a.since(m.At)+" ago:"), strings.TrimRight(visible(m.Text), "\n"))
 	}
