@@ -195,18 +195,43 @@ func (w *world) event(st *Step, card string) (*board.Error, error) {
 			return nil, fmt.Errorf("there is no machine %s", st.Machine)
 		}
 	}
-	verb, args := verbOf(w, st, card, node)
+	verb, args := w.request(st, card, node)
 	req.Place = node
+	if verb == board.VAdopt {
+		req.Vouch = w.vouch(card, node, st)
+	}
 	_, denied := w.exec(req, verb, args)
 	return denied, nil
 }
 
-// verbOf is the request that a step stands for.
-func verbOf(w *world, st *Step, card, node string) (string, any) {
-	if st.Event == w.wf.Dispatch.Start {
+// request is what a step stands for.
+func (w *world) request(st *Step, card, node string) (string, any) {
+	switch st.Event {
+	case w.wf.Dispatch.Start:
 		return board.VStart, board.Start{Card: card, Node: node, Profile: st.Profile, Force: st.Force, Why: st.Why}
+	case "adopt":
+		return board.VAdopt, board.Adopt{Card: card, Session: adopted + card, Profile: st.Profile}
 	}
 	return board.VEvent, board.FireEvent{Card: card, Event: st.Event, Payload: clone(st.Payload), Force: st.Force, Why: st.Why}
+}
+
+// adopted names the session that a person of a story already has, with the card it becomes.
+const adopted = "session-of-a-person-on-"
+
+// vouch is the word of the machine that has the session.
+func (w *world) vouch(card, node string, st *Step) *board.Vouch {
+	v := &board.Vouch{Node: node, Session: adopted + card, PID: 200, Surface: "headless"}
+	profile := st.Profile
+	if c := board.GetCard(w.v, card); c != nil {
+		profile = orElse(profile, c.Assignee)
+		v.SecretHash = secretHash(board.RunID(card, c.Runs+1))
+	}
+	if p := w.wf.Profile(profile); p != nil {
+		v.Harness, v.Surface = p.Harness, p.Surface
+	} else if len(w.wf.Profiles) > 0 {
+		v.Harness = w.wf.Profiles[keys(w.wf.Profiles)[0]].Harness
+	}
+	return v
 }
 
 func clone(m map[string]any) map[string]any {

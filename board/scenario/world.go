@@ -323,7 +323,7 @@ func (w *world) nextReport() (next *board.Report) {
 		case o.Kind == board.OrderStart && o.State == board.OrderPending:
 			next = &board.Report{Kind: board.ReportTaken, Run: o.Run, Order: o.ID}
 		case o.Kind == board.OrderStart && o.State == board.OrderTaken:
-			next = &board.Report{Kind: board.ReportLaunched, Run: o.Run, Order: o.ID, PID: 100, SecretHash: secretHash(o.Run), Session: "session-" + o.Run}
+			next = &board.Report{Kind: board.ReportLaunched, Run: o.Run, Order: o.ID, PID: 100, SecretHash: secretHash(o.Run), Session: w.sessionOf(o.Run)}
 		case o.Kind == board.OrderStop:
 			next = &board.Report{Kind: board.ReportGone, Run: o.Run, Order: o.ID}
 		}
@@ -340,6 +340,15 @@ func (w *world) nextReport() (next *board.Report) {
 		return next == nil
 	})
 	return next
+}
+
+// sessionOf is the id that a launched session says it has: the one it takes up again, or a new one; a plain command has none.
+func (w *world) sessionOf(run string) string {
+	r := board.GetRun(w.v, run)
+	if h := w.wf.Harnesses[r.Harness]; h == nil || h.Session.From == "" || h.Session.From == "none" {
+		return ""
+	}
+	return orElse(r.SessionID, "session-"+run)
 }
 
 // pass lets time go by; what becomes due on the way is done when its time comes, as the leader does it.
