@@ -65,11 +65,11 @@ func TestPlacesWaitForGone(t *testing.T) {
 	r := w.started(one)
 	w.must(one, "cancel", manager)
 	refused(t, w.start(two), "cap", "atlas is full (1 of 1 sessions")
-	room := NewRoom(w.v, w.ws, w.now)
+	room := NewRoom(w.v, w.ws)
 	for _, c := range room.caps {
 		n := int64(0)
 		for _, g := range c.groups {
-			n += g.n
+			n += c.size(&group{rows: g.rows, cards: g.cards}, w.now)
 		}
 		if want := map[string]int64{"m": 1, "r": 1, "f": 0}[c.cap.Description]; n != want {
 			t.Errorf("cap %s counts %d, want %d", c.cap.Description, n, want)
@@ -88,7 +88,7 @@ func TestStartsOfARound(t *testing.T) {
 	refused(t, w.start(b), "cap", "starts")
 	w.after(0.1)
 	w.started(b)
-	if n := NewRoom(w.v, w.ws, w.now).Started("n-atlas", 60_000); n != 1 {
+	if n := NewRoom(w.v, w.ws).Started("n-atlas", 60_000, w.now); n != 1 {
 		t.Fatalf("%d started", n)
 	}
 }
@@ -104,7 +104,7 @@ func TestCapsOfOtherBoards(t *testing.T) {
 	refused(t, w.start(add()), "cap", "the fleet is full (1 of 1 runs; cap: wide, of board web)")
 	same := newWorld(t, "")
 	same.board("two", "")
-	if n, one := len(NewRoom(same.v, same.ws, same.now).caps), len(same.flow("web").wf.Dispatch.Capacity); n >= 2*one {
+	if n, one := len(NewRoom(same.v, same.ws).caps), len(same.flow("web").wf.Dispatch.Capacity); n >= 2*one {
 		t.Fatalf("%d caps for two boards with the same workflow of %d", n, one)
 	}
 }
@@ -113,7 +113,7 @@ func TestCapsOfOtherBoards(t *testing.T) {
 func TestTakeAndKeep(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(capped, `[{description: d, counts: sessions, scope: machine, max: 1}]`))
 	a, b := w.add("a", func(c *Card) { c.Assignee = "py" }), w.add("b", func(c *Card) { c.Assignee = "py" })
-	room := NewRoom(w.v, w.ws, w.now)
+	room := NewRoom(w.v, w.ws)
 	plan := func(id string) (*Scope, *Candidate) {
 		s, err := NewScope(w.v, w.ws, GetBoard(w.v, "web"), w.card(id), w.now, w.env().Nodes)
 		if err != nil {
@@ -127,15 +127,16 @@ func TestTakeAndKeep(t *testing.T) {
 		return s, s.Candidate(p, "n-atlas")
 	}
 	s, cand := plan(a)
-	if err := room.Admit(s, cand); err != nil {
+	if err, _ := room.Admit(s, cand); err != nil {
 		t.Fatal(err)
 	}
-	room.Take(cand)
-	if err := room.Admit(s, cand); err != nil {
+	room.Take(cand, w.now)
+	if err, _ := room.Admit(s, cand); err != nil {
 		t.Fatalf("a card that is counted is held back: %v", err)
 	}
 	s, cand = plan(b)
-	refused(t, room.Admit(s, cand), "cap", "1 of 1")
+	err, _ := room.Admit(s, cand)
+	refused(t, err, "cap", "1 of 1")
 }
 
 // DSP-02, DSP-03, DSP-06, WFL-16, WFL-18: a plan comes from the target status and

@@ -99,13 +99,20 @@ func (st *step) claimable() (*workflow.RunSpec, *Error) {
 	if st.f.Force {
 		return spec, nil
 	}
-	if f := GetFleet(t); f != nil && f.PausedAt != 0 {
-		return nil, Errorf(Refused, "card %s: the fleet is paused by %s: %s", c.ID, f.PausedBy, f.PausedWhy).WithCheck("pause").WithHint("muster resume")
+	return spec, pausedFor(t, b, c)
+}
+
+// pausedFor refuses a claim while the fleet or the card's board is paused (M-16).
+func pausedFor(v View, b *Board, c *Card) *Error {
+	by, text := Paused(v, b)
+	if by == "" {
+		return nil
 	}
-	if b.PausedAt != 0 {
-		return nil, Errorf(Refused, "card %s: board %s is paused by %s: %s", c.ID, b.Slug, b.PausedBy, b.PausedWhy).WithCheck("pause").WithHint("muster resume --board %s", b.Slug)
+	hint := "muster resume"
+	if f := GetFleet(v); f == nil || f.PausedAt == 0 {
+		hint += " --board " + b.Slug
 	}
-	return spec, nil
+	return Errorf(Refused, "card %s: %s", c.ID, text).WithCheck("pause").WithHint("%s", hint)
 }
 
 // claimProfile is the profile that plays the role, or the one the start names
@@ -137,7 +144,10 @@ func (st *step) admit(cand *Candidate, p *workflow.Profile) *Error {
 	}
 	s := st.s.copy()
 	s.Playing(p)
-	return NewRoom(st.t, st.t.env.Workflows, st.t.env.Now).Admit(s, cand)
+	room, done := st.t.room()
+	defer done()
+	err, _ := room.Admit(s, cand)
+	return err
 }
 
 // openRun makes the run current and tells of it.
@@ -211,6 +221,8 @@ func (st *step) writeClaim() *Error {
 	state := OrderPending
 	if r.State == RunRunning {
 		state = OrderLaunched
+	} else {
+		t.putStart(r) // what is there already was not started
 	}
 	t.putOrder(&Order{ID: r.Order, Node: r.Node, Kind: OrderStart, State: state, Run: r.ID, Card: c.ID, Slot: r.Slot,
 		Era: r.Era, Seq: r.Epoch, At: t.env.Now, Expires: r.Expires, Why: st.f.Why, Spec: spec})
@@ -220,6 +232,23 @@ func (st *step) writeClaim() *Error {
 		t.came(c, r)
 	}
 	return nil
+}
+
+// putStart remembers a start for the longest round there may be, and forgets a
+// few of those that are older: what a new leader counts on with (M-15).
+func (t *tx) putStart(r *Run) {
+	var old []string
+	t.Scan(TStart, "", "", func(key string, _ []byte) bool {
+		if key >= StartKey(t.env.Now-maxRound, "") || len(old) == 8 {
+			return false
+		}
+		old = append(old, key)
+		return true
+	})
+	for _, key := range old {
+		t.del(TStart, key)
+	}
+	t.put(TStart, StartKey(t.env.Now, r.ID), t.holdRow(r))
 }
 
 // limit evaluates the limits of the run, once: a later edit of the card does not change them (BRD-16).

@@ -114,6 +114,9 @@ func Exec(v View, req *Request, env *Env) (Txn, Result) {
 	if res, done := earlier(v, req); done {
 		return Txn{}, res
 	}
+	if env.Held != nil {
+		env.Held.follow(v, env)
+	}
 	t := newTx(v, req, env)
 	raw, err := t.decide()
 	if err != nil {

@@ -177,9 +177,10 @@ func (st *step) reading(n *Node) Reading {
 	return st.t.env.Nodes(n.ID)
 }
 
-func startedOn(v View, node string, since int64) (n int64) {
-	EachHeld(v, "", func(h *Held) bool {
-		if h.Node == node && h.Since > since {
+// startedOn is the number of starts on a node after a moment, ms (M-15).
+func startedOn(v View, node string, after int64) (n int64) {
+	scan(v, TStart, "", StartKey(after+1, ""), func(_ string, h *Held) bool {
+		if h.Node == node {
 			n++
 		}
 		return true

@@ -85,6 +85,15 @@ func SlotKey(card, slot string) string { return card + "/" + slot }
 // WorkflowKey is the key of a version of a board's workflow.
 func WorkflowKey(slug string, version uint64) string { return fmt.Sprintf("%s/%08x", slug, version) }
 
+// StartKey is the stored key of a start at a board time, ms: in the order of time.
+func StartKey(at int64, run string) string { return fmt.Sprintf("%016x/%s", uint64(max(at, 0)), run) }
+
+// RunOfStart is the run of a key of [StartKey].
+func RunOfStart(key string) string {
+	_, run, _ := strings.Cut(key, "/")
+	return run
+}
+
 // Keys of TFleet.
 const (
 	FleetKey = "fleet"

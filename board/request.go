@@ -358,4 +358,6 @@ type Env struct {
 	// Took, when it is given, hears of every transition that a firing takes. It decides nothing: `workflow test`
 	// counts with it. A firing that is given up later is heard of, too.
 	Took func(*workflow.Transition)
+	Term uint64     // the executor's, when Held is given
+	Held *HeldTable // the executor's; nil: what is held is read from the view
 }

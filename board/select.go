@@ -26,7 +26,7 @@ func (s *Scope) pick(event string, roles []string) (*workflow.Transition, *Error
 }
 
 // validate refuses a chosen transition with a reason for people (WFL-08);
-// until is when a named check lets go (ms), 0 when that is not known.
+// until is when it may let go by time alone (ms), 0 when that is not known.
 func (s *Scope) validate(tr *workflow.Transition) (refusal *Error, until int64) {
 	for i := range tr.Validators {
 		v := &tr.Validators[i]
@@ -47,7 +47,7 @@ func (s *Scope) validate(tr *workflow.Transition) (refusal *Error, until int64) 
 		if err != nil {
 			return s.broken(tr, "refuse", err), 0
 		}
-		return Errorf(Refused, "card %s: %s", s.card.ID, why).WithCheck("validator"), 0
+		return Errorf(Refused, "card %s: %s", s.card.ID, why).WithCheck("validator"), s.turns(v.When)
 	}
 	return nil, 0
 }

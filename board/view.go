@@ -36,6 +36,7 @@ const (
 	TMailbox                   // address, or card id "/" slot -> Mailbox
 	TDelivery                  // card id "/" slot "/" event key "/" kind -> Delivery
 	TWebhook                   // slug "/" id -> Webhook
+	TStart                     // %016x (ms) "/" run id -> Held: the start of a run, kept for the longest round (M-15)
 	tableEnd
 )
 
@@ -44,7 +45,8 @@ const Tables = int(tableEnd) - 1
 
 var tableNames = [...]string{TFleet: "fleet", TBoard: "board", TPrefix: "prefix", TWorkflow: "workflow", TCard: "card", TText: "text", TRun: "run",
 	THeld: "held", TEvent: "event", TLink: "link", TChild: "child", TOrder: "order", TNode: "node", TToken: "token",
-	TRequest: "request", TReqLog: "reqlog", TOutbox: "outbox", TDue: "due", TSlot: "slot", TSub: "sub", TNotice: "notice", TMailbox: "mailbox", TDelivery: "delivery", TWebhook: "webhook"}
+	TRequest: "request", TReqLog: "reqlog", TOutbox: "outbox", TDue: "due", TSlot: "slot", TSub: "sub", TNotice: "notice", TMailbox: "mailbox", TDelivery: "delivery", TWebhook: "webhook",
+	TStart: "start"}
 
 func (t Table) String() string {
 	if t >= 1 && t < tableEnd {
@@ -107,8 +109,10 @@ type Overlay struct {
 	base View
 	ops  map[tk]Op
 	keys [tableEnd][]string // sorted keys changed, by table
-	seq  uint64
-	time int64
+	// order are the changes that a [HeldTable] follows, as they came.
+	order []tk
+	seq   uint64
+	time  int64
 }
 
 type tk struct {
@@ -133,6 +137,9 @@ func (o *Overlay) Apply(t *Txn) {
 // Put adds one change.
 func (o *Overlay) Put(op Op) {
 	k := tk{op.Table, op.Key}
+	if Watched(op.Table) {
+		o.order = append(o.order, k)
+	}
 	if _, ok := o.ops[k]; !ok {
 		ks := o.keys[op.Table]
 		i, _ := slices.BinarySearch(ks, op.Key)

@@ -26,7 +26,7 @@ func (x *executor) decide(term uint64, calls []*call) (*decided, error) {
 		over := board.NewOverlay(v)
 		size := 0
 		for i, c := range calls {
-			env := &board.Env{Now: now, Seq: over.Seq() + 1, Nodes: x.s.cfg.Nodes, Workflows: x.s.cfg.Workflows}
+			env := &board.Env{Now: now, Seq: over.Seq() + 1, Nodes: x.s.cfg.Nodes, Workflows: x.s.cfg.Workflows, Term: term, Held: &x.held}
 			txn, res := x.one(over, c.req, env)
 			n := txn.Size()
 			if !txn.Empty() && len(e.Txns) > 0 && size+n > batchBytes {

@@ -33,6 +33,8 @@ type executor struct {
 	carry []*call // taken, but not answered: of a dropped batch, or left over by a full one
 	since time.Time
 
+	held board.HeldTable // what the domain remembers of the term; read anew in the next
+
 	rounds, questions atomic.Uint64
 	sizes             [2]int        // requests of the last two batches, for the linger
 	took              time.Duration // by the last batch, from its taking to its answers
@@ -96,6 +98,7 @@ func (x *executor) run() {
 		x.setTerm(term)
 		x.serve(r, term)
 		x.setTerm(0)
+		x.held = board.HeldTable{}
 		x.since = time.Now()
 	}
 	x.queue.close()

@@ -8,8 +8,12 @@ import (
 	"muster/board"
 )
 
-// reason is why no machine takes a start.
-type reason struct{ Check, Text string }
+// reason is why no machine takes a start. Until is when time alone may change
+// it (ms), 0 when it does not.
+type reason struct {
+	Check, Text string
+	Until       int64
+}
 
 // fitting is a machine that could take a start, with its score.
 type fitting struct {
@@ -20,56 +24,58 @@ type fitting struct {
 }
 
 // place chooses the machine of a start (M-05, DSP-05): bound ones first, then
-// what the profile requires, eligibility and every cap there, then the score:
-// prefer, free slots, load; ties go to the lower node id. A machine that is
-// silent takes nothing and holds up nobody (invariant 12 of the reference).
+// what the profile requires, its memory, eligibility and every cap there, then the
+// score: prefer, free slots, load; ties go to the lower node id. A machine that is
+// silent, or set aside, takes nothing and holds up nobody.
 func place(in Input, s *board.Scope, p *board.StartPlan, room *board.Room) (*board.Node, reason) {
-	return choose(in, s, p, func(n *board.Node) *board.Error {
-		if err := eligible(s); err != nil {
-			return err
+	return choose(in, s, p, room, func(n *board.Node, r board.Reading) *reason {
+		if in.Aside != nil {
+			if until, why := in.Aside(n.ID); until > in.Now {
+				return &reason{"set_aside", n.Name + " " + why, until}
+			}
 		}
-		if room == nil {
-			return nil
+		if err := s.FitsMemory(p.Profile, room); err != nil {
+			return &reason{Check: err.Check, Text: err.Message}
 		}
-		return room.Admit(s, s.Candidate(p, n.ID))
-	}, room)
+		if err := s.Eligible(); err != nil {
+			return &reason{err.Check, err.Message, s.EligibleAt(room)}
+		}
+		if err, until := room.Admit(s, s.Candidate(p, n.ID)); err != nil {
+			return &reason{err.Check, err.Message, until}
+		}
+		return nil
+	})
 }
 
-func choose(in Input, s *board.Scope, p *board.StartPlan, admit func(*board.Node) *board.Error, room *board.Room) (*board.Node, reason) {
+func choose(in Input, s *board.Scope, p *board.StartPlan, room *board.Room, admit func(*board.Node, board.Reading) *reason) (*board.Node, reason) {
 	var best *fitting
 	var why []reason
-	nodes := 0
-	board.EachNode(in.View, func(n *board.Node) bool {
-		nodes++
+	fleet := in.fleet()
+	for _, n := range fleet {
 		r := in.Nodes(n.ID)
-		var started int64
-		if room != nil {
-			started = room.Started(n.ID, s.Round())
+		s.At(n, r, room.Started(n.ID, s.Round(), in.Now)).Playing(p.Profile)
+		refusal := fits(s, p, n, r)
+		if refusal == nil {
+			refusal = admit(n, r)
 		}
-		s.At(n, r, started).Playing(p.Profile)
-		if err := fits(s, p, n, r); err != nil {
-			why = append(why, *err)
-			return true
+		if refusal != nil {
+			why = append(why, *refusal)
+			continue
 		}
-		if err := admit(n); err != nil {
-			why = append(why, reason{err.Check, err.Message})
-			return true
-		}
-		f := &fitting{node: n, free: n.Slots - heldOn(in.View, n.ID, room), load: r.Load}
+		f := &fitting{node: n, free: n.Slots - room.Held(n.ID), load: r.Load}
 		if v, ok, err := s.Number(p.Profile.Prefer); err == nil && ok {
 			f.prefer = v
 		}
 		if best == nil || better(f, best) {
 			best = f
 		}
-		return true
-	})
+	}
 	s.At(nil, board.Reading{}, 0)
 	s.Playing(nil)
 	if best != nil {
 		return best.node, reason{}
 	}
-	return nil, combine(why, nodes)
+	return nil, combine(why, len(fleet))
 }
 
 func better(a, b *fitting) bool {
@@ -86,53 +92,29 @@ func better(a, b *fitting) bool {
 // INV-01), bound, drained, ESTOP, harness, requires.
 func fits(s *board.Scope, p *board.StartPlan, n *board.Node, r board.Reading) *reason {
 	if r.State != board.NodeOnline {
-		return &reason{"machine_" + r.State, fmt.Sprintf("%s is %s", n.Name, r.State)}
+		return &reason{Check: "machine_" + r.State, Text: fmt.Sprintf("%s is %s", n.Name, r.State)}
 	}
 	if err := s.Fits(p.Profile); err != nil {
-		return &reason{err.Check, err.Message}
+		return &reason{Check: err.Check, Text: err.Message}
 	}
 	return nil
-}
-
-func eligible(s *board.Scope) *board.Error {
-	e := s.Workflow().Dispatch.Eligible
-	ok, err := s.Holds(e)
-	if err != nil {
-		return board.Errorf(board.Refused, "eligible: %v", err).WithCheck("eligible")
-	}
-	if !ok {
-		return board.Errorf(board.Refused, "not eligible now (%s)", clip(e.Source(), 120)).WithCheck("eligible")
-	}
-	return nil
-}
-
-// heldOn counts what is not gone on a node, the round's own starts included.
-func heldOn(v board.View, node string, room *board.Room) (n int64) {
-	if room != nil {
-		return room.Held(node)
-	}
-	board.EachHeld(v, "", func(h *board.Held) bool {
-		if h.Node == node {
-			n++
-		}
-		return true
-	})
-	return n
 }
 
 // combine makes one reason of what each machine said: the one that says most
 // about the card first; a machine that is merely not the bound one says nothing.
 func combine(why []reason, nodes int) reason {
 	if nodes == 0 {
-		return reason{"placement", "the fleet has no machine"}
+		return reason{Check: "placement", Text: "the fleet has no machine"}
 	}
-	rank := map[string]int{"cap": 0, "estop": 1, "drain": 1, "eligible": 2, "requires": 3, "harness": 3}
+	rank := map[string]int{"cap": 0, "memory": 1, "estop": 1, "drain": 1, "set_aside": 1, "eligible": 2, "requires": 3, "harness": 3}
 	var best *reason
 	score := 99
 	texts := map[string]bool{}
 	var all []string
+	var until int64
 	for i := range why {
 		w := &why[i]
+		until = earliest(until, w.Until)
 		k, ok := rank[w.Check]
 		if !ok {
 			k = 5
@@ -149,9 +131,9 @@ func combine(why []reason, nodes int) reason {
 		}
 	}
 	if score == 4 || score == 5 {
-		return reason{best.Check, clip(strings.Join(all, "; "), 280)}
+		return reason{best.Check, clip(strings.Join(all, "; "), 280), until}
 	}
-	return *best
+	return reason{best.Check, best.Text, until}
 }
 
 func clip(s string, n int) string {
@@ -186,13 +168,16 @@ func Prepare(v board.View, ws *board.Workflows, nodes func(string) board.Reading
 		return nil
 	}
 	in := Input{View: v, Workflows: ws, Nodes: nodes, Now: now}
-	room := board.NewRoom(v, ws, now)
-	n, why := choose(in, s, p, func(n *board.Node) *board.Error {
+	room := board.NewRoom(v, ws)
+	n, why := choose(in, s, p, room, func(n *board.Node, _ board.Reading) *reason {
 		if a.Force {
 			return nil // passes caps; never drain, ESTOP or a machine out of contact (M-14)
 		}
-		return room.Admit(s, s.Candidate(p, n.ID))
-	}, room)
+		if err, until := room.Admit(s, s.Candidate(p, n.ID)); err != nil {
+			return &reason{err.Check, err.Message, until}
+		}
+		return nil
+	})
 	if n == nil {
 		return board.Errorf(board.Refused, "card %s: %s", c.ID, why.Text).WithCheck(why.Check).WithHint("see: muster why %s", c.ID)
 	}

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,6 +15,19 @@ type Input struct {
 	Workflows *board.Workflows
 	Nodes     func(id string) board.Reading
 	Now       int64 // board time, ms
+
+	Fleet []*board.Node // the node list of View, when it is known already
+	// Aside tells which nodes are passed by until when (ms) because they refuse
+	// what they are given; nil: none.
+	Aside func(node string) (until int64, why string)
+}
+
+// fleet is the node list, in order of ids.
+func (in Input) fleet() []*board.Node {
+	if in.Fleet != nil {
+		return in.Fleet
+	}
+	return nodesOf(in.View)
 }
 
 // Candidate is a card that could start, with its place in the queue.
@@ -44,9 +56,10 @@ func before(a, b *Candidate) int {
 	return cmp.Or(cmp.Compare(a.since, b.since), strings.Compare(a.Card, b.Card))
 }
 
-// Start is a decision to start a card on a node.
+// Start is a decision to start a card on a node: Status is the one it is in,
+// Target the one it enters (MEM-06).
 type Start struct {
-	Card, Node, Status, Profile string
+	Card, Node, Status, Target, Role, Profile, Surface string
 }
 
 // Wait is why a card does not start now. Until is when time alone may change it
@@ -57,9 +70,9 @@ type Wait struct {
 	room              bool // it waits for room or for a machine, not for itself
 }
 
-// look reads one card afresh: a candidate, a wait that only its own change can
-// end, or neither when its status starts nothing.
-func look(in Input, c *board.Card) (*Candidate, *Wait) {
+// look reads one card afresh: a candidate, a wait that only its own change or
+// time can end, or neither when its status starts nothing.
+func look(in Input, room *board.Room, c *board.Card) (*Candidate, *Wait) {
 	if c == nil || c.Run != "" || c.Stored == "archived" {
 		return nil, nil
 	}
@@ -76,7 +89,7 @@ func look(in Input, c *board.Card) (*Candidate, *Wait) {
 	}
 	p, refusal := s.PlanStart()
 	if refusal != nil {
-		return nil, &Wait{Card: c.ID, Check: refusal.Check, Text: refusal.Message}
+		return nil, &Wait{Card: c.ID, Check: refusal.Check, Text: refusal.Message, Until: s.TurnsAt()}
 	}
 	cand := &Candidate{Card: c.ID, board: b.Slug, since: c.Created}
 	for _, k := range s.Workflow().Dispatch.Order {
@@ -86,13 +99,12 @@ func look(in Input, c *board.Card) (*Candidate, *Wait) {
 		}
 		cand.keys, cand.desc = append(cand.keys, v), append(cand.desc, k.Desc)
 	}
-	ref, _ := s.Bound(p.Profile)
-	cand.sig = strings.Join([]string{b.Slug, c.Status, p.Target, p.Profile.Name, p.Slot, ref, c.Model}, "\x00")
+	cand.sig = room.Alike(s, p)
 	return cand, nil
 }
 
 // try finds out whether a candidate can start now, with what this round has
-// started already taken into account.
+// started already taken into account. The order of the checks is DSP-07's.
 func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 	wait := func(check, text string, room bool, until int64) (*Start, *Wait) {
 		return nil, &Wait{Card: cand.Card, Check: check, Text: text, room: room, Until: until}
@@ -102,8 +114,8 @@ func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 	if c == nil || b == nil || c.Run != "" {
 		return nil, nil
 	}
-	if check, text := paused(in.View, b); check != "" {
-		return wait(check, text, true, 0)
+	if by, text := board.Paused(in.View, b); by != "" {
+		return wait("pause", text, true, 0)
 	}
 	s, err := board.NewScope(in.View, in.Workflows, b, c, in.Now, in.Nodes)
 	if err != nil {
@@ -111,38 +123,31 @@ func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 	}
 	p, refusal := s.PlanStart()
 	if refusal != nil {
-		return wait(refusal.Check, refusal.Message, false, 0)
+		return wait(refusal.Check, refusal.Message, false, s.TurnsAt())
 	}
 	if err := board.StillHeld(in.View, c, p.Slot); err != nil {
 		return wait(err.Check, err.Message, false, 0)
 	}
 	node, why := place(in, s, p, room)
 	if node == nil {
-		return wait(why.Check, why.Text, true, 0)
+		return wait(why.Check, why.Text, true, why.Until)
 	}
 	if refusal, until := s.Check(p); refusal != nil {
 		return wait(refusal.Check, refusal.Message, false, until)
 	}
-	room.Take(s.Candidate(p, node.ID))
-	return &Start{Card: c.ID, Node: node.ID, Status: c.Status, Profile: p.Profile.Name}, nil
-}
-
-func paused(v board.View, b *board.Board) (check, text string) {
-	if f := board.GetFleet(v); f != nil && f.PausedBy != "" {
-		return "pause", fmt.Sprintf("the fleet is paused by %s: %s", f.PausedBy, f.PausedWhy)
-	}
-	if b.PausedBy != "" {
-		return "pause", fmt.Sprintf("board %s is paused by %s: %s", b.Slug, b.PausedBy, b.PausedWhy)
-	}
-	return "", ""
+	room.Take(s.Candidate(p, node.ID), in.Now)
+	return &Start{Card: c.ID, Node: node.ID, Status: c.Status, Target: p.Target, Role: p.Role, Profile: p.Profile.Name, Surface: p.Profile.Surface}, nil
 }
 
 // Plan is a whole round from nothing: every card of the state, in order. The
-// loop does the same over its index; tests hold the two against each other.
+// loop does the same over its index; tests hold the two against each other. It
+// changes nothing, so it is the dry run as well (MEM-05).
 func Plan(in Input) (starts []Start, waits []Wait) {
+	room := board.NewRoom(in.View, in.Workflows)
+	in.Fleet = in.fleet()
 	var cands []*Candidate
 	board.EachCard(in.View, nil, func(c *board.Card) bool {
-		cand, wait := look(in, c)
+		cand, wait := look(in, room, c)
 		if wait != nil {
 			waits = append(waits, *wait)
 		}
@@ -152,7 +157,6 @@ func Plan(in Input) (starts []Start, waits []Wait) {
 		return true
 	})
 	slices.SortFunc(cands, before)
-	room := board.NewRoom(in.View, in.Workflows, in.Now)
 	for _, cand := range cands {
 		s, w := try(in, room, cand)
 		if s != nil {

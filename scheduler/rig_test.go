@@ -31,6 +31,7 @@ type rig struct {
 
 	condemned atomic.Int64 // nodes that get no answer now
 	refuse    string       // verb that the executor does not take
+	held      board.HeldTable
 }
 
 const t0 = int64(1_800_000_000_000)
@@ -99,8 +100,12 @@ func (r *rig) Do(_ context.Context, req *board.Request) board.Result {
 	if req.Verb == r.refuse {
 		return board.Result{Err: board.Errorf(board.Exhausted, "not now")}
 	}
-	env := &board.Env{Now: max(r.now(), r.v.Time()), Seq: r.v.Seq() + 1, Workflows: r.ws, Nodes: r.state}
-	txn, res := board.Exec(r.v, req, env)
+	env := &board.Env{Now: max(r.now(), r.v.Time()), Seq: r.v.Seq() + 1, Workflows: r.ws, Nodes: r.state, Term: 1, Held: &r.held}
+	batch := board.NewOverlay(r.v)
+	txn, res := board.Exec(batch, req, env)
+	if !txn.Empty() {
+		batch.Apply(&txn)
+	}
 	if !txn.Empty() {
 		r.v.Apply(&txn)
 		for _, f := range r.subs {
@@ -263,7 +268,11 @@ func (r *rig) current() (runs []*board.Run) {
 }
 
 func (r *rig) input() Input {
-	return Input{View: r.v, Workflows: r.ws, Nodes: r.state, Now: max(r.now(), r.v.Time())}
+	in := Input{View: r.v, Workflows: r.ws, Nodes: r.state, Now: max(r.now(), r.v.Time())}
+	if r.loop != nil { // what it remembers of nodes that refuse is its own
+		in.Aside = r.loop.asides.of(r.v, board.NewRoom(r.v, r.ws), in.Now, r.state)
+	}
+	return in
 }
 
 // lead starts the loop in a bubble; it ends with the test.

@@ -90,7 +90,9 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 		a.Fix = "to start it now: muster card edit " + c.ID + " --start-after +0s"
 		return
 	}
-	cand, w := look(in, c)
+	room := board.NewRoom(in.View, in.Workflows)
+	in.Fleet = in.fleet()
+	cand, w := look(in, room, c)
 	if cand == nil {
 		if w != nil {
 			a.Check, a.Text = w.Check, w.Text
@@ -100,12 +102,12 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 		a.fix(c)
 		return
 	}
-	a.Position = position(in, cand)
+	a.Position = position(in, room, cand)
 	if !live {
 		a.Text = orElse(a.Text, "it could start; the leader decides") + " (without live readings)"
 		return
 	}
-	room := board.NewRoom(in.View, in.Workflows, in.Now)
+	room.Try() // the card's own place is not to be seen below
 	if s, w := try(in, room, cand); s != nil {
 		a.Check, a.Text = "starting", "nothing holds it: it starts now"
 	} else if w != nil {
@@ -114,7 +116,8 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 			a.Values["wait_s"] = (w.Until - in.Now + 999) / 1000
 		}
 	}
-	a.readings(in)
+	room.Undo()
+	a.readings(in, room)
 	a.fix(c)
 }
 
@@ -132,13 +135,12 @@ func (a *WhyAnswer) describe(in Input, ids []string) (out []string) {
 }
 
 // readings lists what each machine looks like, in the values.
-func (a *WhyAnswer) readings(in Input) {
+func (a *WhyAnswer) readings(in Input, room *board.Room) {
 	m := map[string]any{}
-	board.EachNode(in.View, func(n *board.Node) bool {
+	for _, n := range in.Fleet {
 		r := in.Nodes(n.ID)
-		m[n.Name] = map[string]any{"state": r.State, "slots": n.Slots, "held": heldOn(in.View, n.ID, nil), "memory_pressure": r.Pressure, "estop": r.Estop}
-		return true
-	})
+		m[n.Name] = map[string]any{"state": r.State, "slots": n.Slots, "held": room.Held(n.ID), "memory_pressure": r.Pressure, "estop": r.Estop, "draining": n.Draining}
+	}
 	a.Values["machines"] = m
 }
 
@@ -160,14 +162,14 @@ func (a *WhyAnswer) fix(c *board.Card) {
 }
 
 // position is a candidate's place among its board's candidates.
-func position(in Input, me *Candidate) int {
+func position(in Input, room *board.Room, me *Candidate) int {
 	var all []*Candidate
 	b := board.GetBoard(in.View, me.board)
 	if b == nil {
 		return 0
 	}
 	board.EachCard(in.View, b, func(c *board.Card) bool {
-		if cand, _ := look(in, c); cand != nil {
+		if cand, _ := look(in, room, c); cand != nil {
 			all = append(all, cand)
 		}
 		return true

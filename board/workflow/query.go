@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"muster/board/rule"
 )
@@ -160,6 +161,24 @@ func (f Filter) Matches(get func(key string) any) bool {
 		}
 	}
 	return true
+}
+
+// Has says that the filter asks for a key.
+func (f Filter) Has(key string) bool {
+	return slices.ContainsFunc(f, func(m Match) bool { return m.Key == key })
+}
+
+// String says in words what the filter asks for: "status reviewing".
+func (f Filter) String() string {
+	var parts []string
+	for _, m := range f {
+		var any []string
+		for _, v := range m.Any {
+			any = append(any, fmt.Sprint(v))
+		}
+		parts = append(parts, m.Key+" "+strings.Join(any, " or "))
+	}
+	return strings.Join(parts, " and ")
 }
 
 // Dispatched says that the filter asks for dispatch: true itself (CAP-14, CAP-16).

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"muster/board"
@@ -35,38 +36,60 @@ func touches(keys []raftstore.Key, t board.Table, fleetKey string) bool {
 }
 
 // watchOrders wakes the launcher when an order of this node has changed in the
-// applied state.
+// applied state, and follows the leases of this node's sessions.
 func (n *Node) watchOrders(ctx context.Context) error {
 	mine := string(n.ident.ID) + "/"
 	sub := n.store.Subscribe(func(t board.Table, key string) bool {
-		return t == board.TOrder && len(key) > len(mine) && key[:len(mine)] == mine
+		return t == board.THeld || t == board.TOrder && len(key) > len(mine) && key[:len(mine)] == mine
 	})
 	defer sub.Close()
+	leases := leaseTable{}
+	keys, all := []raftstore.Key(nil), true
 	for {
-		n.launch.Wake()
-		n.setShortest()
+		if all || slices.ContainsFunc(keys, func(k raftstore.Key) bool { return k.Table == board.TOrder }) {
+			n.launch.Wake()
+		}
+		n.setShortest(leases, keys, all)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-sub.C:
-			sub.Take()
+			keys, all = sub.Take()
 		}
 	}
 }
 
-// setShortest looks up the shortest lease of this node's runs: contacts come
-// three times as often.
-func (n *Node) setShortest() {
-	var shortest time.Duration
+// leaseTable are the leases of this node's sessions, by run.
+type leaseTable map[string]time.Duration
+
+// setShortest takes changed sessions into the table and notes the shortest lease:
+// contacts come three times as often.
+func (n *Node) setShortest(leases leaseTable, changed []raftstore.Key, all bool) {
+	set := func(run string, h *board.Held) {
+		if h == nil || h.Node != string(n.ident.ID) || h.Lease <= 0 {
+			delete(leases, run)
+			return
+		}
+		leases[run] = time.Duration(h.Lease) * time.Millisecond
+	}
 	_ = n.store.View(func(v board.View) error {
-		board.EachHeld(v, "", func(h *board.Held) bool {
-			if d := time.Duration(h.Lease) * time.Millisecond; h.Node == string(n.ident.ID) && d > 0 && (shortest == 0 || d < shortest) {
-				shortest = d
+		if all {
+			clear(leases)
+			board.EachHeld(v, "", func(h *board.Held) bool { set(h.Run, h); return true })
+		}
+		for _, k := range changed {
+			if k.Table == board.THeld {
+				set(k.Key, board.GetHeld(v, k.Key))
 			}
-			return true
-		})
+		}
 		return nil
 	})
+	var shortest time.Duration
+	for _, d := range leases {
+		if shortest == 0 || d < shortest {
+			shortest = d
+		}
+	}
 	n.mu.Lock()
 	less := shortest > 0 && (n.shortest == 0 || shortest < n.shortest)
 	n.shortest = shortest
