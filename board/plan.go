@@ -137,3 +137,10 @@ func (s *Scope) FitsMemory(p *workflow.Profile, r *Room) *Error {
 	}
 	return nil
 }
+
+func (s *Scope) nodeName(id string) string {
+	if n := GetNode(s.view, id); n != nil && n.Name != "" {
+		return n.Name
+	}
+	return id
+}

@@ -76,7 +76,7 @@ func (r *Room) couldStart(s *Scope, p *StartPlan, node string) bool {
 		return false
 	}
 	reading := s.nodes(node)
-	if reading.State != NodeOnline || StillHeld(s.view, s.card) != nil {
+	if reading.State != NodeOnline || StillHeld(s.view, s.card, p.Slot) != nil {
 		return false
 	}
 	if by, _ := Paused(s.view, s.board); by != "" {
