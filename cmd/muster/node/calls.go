@@ -124,6 +124,7 @@ func (n *Node) liveReadings() readingsAns {
 			ans.Alarms = append(ans.Alarms, a)
 		}
 	}
+	ans.Alarms = append(ans.Alarms, n.lease.diverged()...)
 	for _, p := range n.nodeList() {
 		ans.Nodes[p.ID] = n.lease.State(p.ID)
 	}

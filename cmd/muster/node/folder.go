@@ -24,6 +24,8 @@ type saved struct {
 	Peers      []peerID `json:"peers,omitempty"` // the node list as told when joining: trusted until the state is here
 	Replica    bool     `json:"replica,omitempty"`
 	Refetch    string   `json:"refetch,omitempty"` // why state and log are to be set aside at the next start
+	Rebuild    string   `json:"rebuild,omitempty"` // why the state alone is to be set aside, to be made anew from snapshot and log
+	Odd        bool     `json:"odd,omitempty"`     // that was done once under this store id
 	Stored     bool     `json:"stored,omitempty"`  // this store has held a log: a missing one is a loss (M-32)
 }
 

@@ -24,11 +24,12 @@ type leading struct {
 	news    chan struct{}            // one slot: a node's state has changed by a contact
 	sched   *scheduler.Loop
 	marks   marks
-	alarm   string // DIVERGED, when no majority agrees on what the state is
+	alarm   string            // DIVERGED, when no majority agrees on what the state is
+	odd     map[string]string // alarms of nodes that were not of the majority
 }
 
 func newLeading(n *Node) *leading {
-	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, applied: map[string]uint64{}, news: make(chan struct{}, 1)}
+	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, applied: map[string]uint64{}, odd: map[string]string{}, news: make(chan struct{}, 1)}
 }
 
 // run follows the terms: while this node leads and its executor is ready, the
@@ -60,7 +61,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 	l.table.Begin(term, l.n.now())
 	clear(l.last)
 	clear(l.applied)
-	l.marks, l.alarm = marks{}, ""
+	l.marks, l.alarm, l.odd = marks{}, "", map[string]string{}
 	l.sched = scheduler.New(scheduler.Config{Store: termStore{l}, Feed: feedSub{l.n.store.Subscribe(scheduler.Wants)}, Contacts: l,
 		Workflows: l.n.flows, Now: l.n.store.BoardTime, Logger: l.n.log.With("component", "scheduler")})
 	loop := l.sched
@@ -94,7 +95,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 // contact answers one contact: only after the voters have confirmed, asked after
 // it came in, that this term still holds.
 func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (contactAns, error) {
-	own := l.ownMark(msg) // before the lock: who reads the state asks for it (State)
+	own := l.ownMark(peer, msg) // before the lock: who reads the state asks for it (State)
 	l.mu.Lock()
 	ask := l.table.Asked(peer, l.n.now())
 	was, known := l.last[peer]

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"muster/board"
@@ -46,9 +48,10 @@ func (m marks) judge(nodes int) (odd []string, split bool) {
 type ownMark struct {
 	hash  string
 	nodes int
+	peer  string // name of the node whose contact it is
 }
 
-func (l *leading) ownMark(msg contactMsg) (m ownMark) {
+func (l *leading) ownMark(peer string, msg contactMsg) (m ownMark) {
 	if _, seq := l.n.store.Applied(); msg.MarkAt == 0 || msg.MarkAt > seq { // of a Seq that is not here there is nothing to compare
 		return m
 	}
@@ -56,7 +59,12 @@ func (l *leading) ownMark(msg contactMsg) (m ownMark) {
 		m.hash = hex.EncodeToString(h[:])
 	}
 	_ = l.n.store.View(func(v board.View) error {
-		board.EachNode(v, func(*board.Node) bool { m.nodes++; return true })
+		board.EachNode(v, func(x *board.Node) bool {
+			if m.nodes++; x.ID == peer {
+				m.peer = x.Name
+			}
+			return true
+		})
 		return nil
 	})
 	return m
@@ -80,13 +88,15 @@ func (l *leading) compare(peer string, msg contactMsg, own ownMark) bool {
 	l.marks.hashes[peer] = msg.Mark
 	odd, split := l.marks.judge(own.nodes)
 	l.alarm = ""
+	delete(l.odd, peer)
 	if split {
 		l.alarm = fmt.Sprintf("DIVERGED: the nodes do not agree on the state at Seq %d, and no majority does: nothing is written", l.marks.at)
 		l.n.log.Error(l.alarm, "hashes", l.marks.hashes)
 	}
 	for _, id := range odd {
 		if id == peer {
-			l.n.log.Error("state of a node differs from the majority's: it fetches anew", "node", peer, "seq", l.marks.at)
+			l.odd[peer] = fmt.Sprintf("DIVERGED: the state of %s was not the majority's at Seq %d: it makes it anew", orElse(own.peer, peer), l.marks.at)
+			l.n.log.Error(l.odd[peer])
 			return true
 		}
 		if id == string(l.n.ident.ID) {
@@ -102,8 +112,17 @@ func (l *leading) alarmed() string {
 	return l.alarm
 }
 
+// diverged are the alarms of nodes whose state was odd and is not known to be good again.
+func (l *leading) diverged() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Values(l.odd))
+}
+
 // odd stops serving and starts anew with the state set aside; who leads hands
-// that over first. Sessions go on.
+// that over first. Sessions go on. Log and vote are good, so its ids stay; if that
+// was done before and the state is odd again, this node's own snapshot holds what
+// is wrong, and nothing of the store is used any more (M-32).
 func (n *Node) odd() {
 	n.log.Error("this node's state is not the fleet's: fetching it anew")
 	if n.leads() {
@@ -111,7 +130,14 @@ func (n *Node) odd() {
 		_ = n.store.Transfer(ctx) // whether it worked or not, this node serves no more
 		cancel()
 	}
-	if err := n.remember(func(m *saved) { m.Refetch = "its state differed from the majority's" }); err != nil {
+	err := n.remember(func(m *saved) {
+		if why := "its state differed from the majority's"; m.Odd {
+			m.Refetch = why + ", and so did what was made of its own snapshot and log"
+		} else {
+			m.Rebuild = why
+		}
+	})
+	if err != nil {
 		n.fail(err)
 		return
 	}

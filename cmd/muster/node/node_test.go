@@ -215,7 +215,15 @@ func TestOddStateIsFetchedAnew(t *testing.T) {
 	}
 	a.odd()
 	<-a.Done()
-	if !a.Again() || a.mem.Refetch == "" {
-		t.Fatal("the node did not stop to fetch anew")
+	if !a.Again() || a.mem.Rebuild == "" || a.mem.Refetch != "" {
+		t.Fatal("the node did not stop to make its state anew")
+	}
+	if got := a.lease.diverged(); len(got) != 1 || !strings.Contains(got[0], "atlas") {
+		t.Errorf("alarms are %q, want one that names atlas", got)
+	}
+	a.mem.Odd = true // it was rebuilt once: if it is odd again, its own snapshot holds what is wrong
+	a.odd()
+	if a.mem.Refetch == "" {
+		t.Error("odd a second time, the node does not take a new store id")
 	}
 }

@@ -83,6 +83,11 @@ func (n *Node) openStore(first bool) error {
 			return err
 		}
 	}
+	if n.mem.Rebuild != "" {
+		if err := n.rebuild(n.mem.Rebuild); err != nil {
+			return err
+		}
+	}
 	s, err := raftstore.Open(n.storeConfig())
 	if lost(err) {
 		if len(n.mesh.Peers()) == 0 {
@@ -130,5 +135,17 @@ func (n *Node) refetch(why string) error {
 		return fmt.Errorf("set the old state aside: %w", err)
 	}
 	n.cfg.Progress(fmt.Sprintf("fetching the state anew (%s); the old one is kept in %s", why, orElse(to, "no folder")))
-	return n.remember(func(m *saved) { m.Store, m.Refetch, m.Stored = random(6), "", false })
+	return n.remember(func(m *saved) {
+		m.Store, m.Refetch, m.Rebuild, m.Odd, m.Stored = random(6), "", "", false, false
+	})
+}
+
+// rebuild sets the state aside, and nothing else: log and vote are good, so the
+// node stays the voter that it was (M-32).
+func (n *Node) rebuild(why string) error {
+	if err := raftstore.SetAside(n.dir.path("raft")); err != nil {
+		return fmt.Errorf("set the old state aside: %w", err)
+	}
+	n.cfg.Progress(fmt.Sprintf("making the state anew from snapshot and log (%s); the old one is kept in %s", why, n.dir.path("raft")))
+	return n.remember(func(m *saved) { m.Rebuild, m.Odd = "", true })
 }
