@@ -226,10 +226,50 @@ func (t *tx) setParam(b *Board, name string, val json.RawMessage, params map[str
 		names := sortedKeys(fl.wf.Defaults)
 		return Errorf(Invalid, "board %s has no parameter %q", b.Slug, clip(name, 40)).WithHint("it has: %s", strings.Join(names, ", "))
 	}
-	if bytes.Equal(val, []byte("null")) && !slices.Contains(sortedKeys(params), name) {
-		params[name] = val // an explicit null overrides a value
+	if err := sameKind(name, val, fl.params[name], fl.wf.Defaults[name]); err != nil {
+		return err
+	}
+	params[name] = slices.Clone(val) // null as well: it overrides a value
+	return nil
+}
+
+// sameKind holds a new value of a parameter against the one in force and the
+// workflow's: what is a number there must not become a text, which would only be
+// found when an expression needs it. Where both are null nothing is known.
+func sameKind(name string, val json.RawMessage, known ...any) *Error {
+	var v any
+	if err := json.Unmarshal(val, &v); err != nil {
+		return Errorf(Invalid, "params.%s: %v", name, err)
+	}
+	if v == nil {
 		return nil
 	}
-	params[name] = slices.Clone(val)
+	for _, k := range known {
+		want := kindOf(k)
+		if want == "" {
+			continue
+		}
+		if got := kindOf(v); got != want {
+			return Errorf(Invalid, "params.%s is %s, and %s is %s", name, want, clip(string(val), 60), got).
+				WithHint("it is %s now; null clears it", clip(string(jsonOf(k)), 60))
+		}
+		return nil
+	}
 	return nil
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return ""
+	case bool:
+		return "true or false"
+	case string:
+		return "a text"
+	case []any, []string:
+		return "a list"
+	case map[string]any, map[string]string:
+		return "a map"
+	}
+	return "a number"
 }

@@ -69,6 +69,8 @@ func verbOf(name string) (verb, bool) {
 		return verb{byMember, send}, true
 	case VWebhook:
 		return verb{byManager, webhookSet}, true
+	case VNodeSet:
+		return verb{byManager, nodeSet}, true
 	}
 	return fleetVerb(name)
 }

@@ -161,34 +161,6 @@ func nodeUpdate(t *tx) (any, *Error) {
 	return nil, nil
 }
 
-// nodeVote is a person's word about who votes; it overrides the rule of batteries (M-36).
-func nodeVote(t *tx) (any, *Error) {
-	a, err := args[NodeVote](t)
-	if err != nil {
-		return nil, err
-	}
-	n, err := FindNode(t, a.Node)
-	if err != nil {
-		return nil, err
-	}
-	if !a.Vote {
-		left := 0
-		EachNode(t, func(o *Node) bool {
-			if o.ID != n.ID && o.Role == RoleVoter {
-				left++
-			}
-			return true
-		})
-		if n.Role == RoleVoter && left == 0 {
-			return nil, Errorf(Refused, "%s is the only voter; the fleet would lose its state", n.Name).WithHint("promote another first: muster node promote N")
-		}
-	}
-	n.Vote, n.NoVote = a.Vote, !a.Vote
-	t.putNode(n)
-	t.event(nil, Event{Kind: "node_vote", Payload: jsonOf(map[string]any{"node": n.Name, "vote": a.Vote})})
-	return map[string]any{"node": n.ID}, nil
-}
-
 // nodeRole records what Raft's configuration says.
 func nodeRole(t *tx) (any, *Error) {
 	a, err := args[NodeRole](t)

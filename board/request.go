@@ -50,6 +50,7 @@ const (
 	VNodeUp      = "node.up"      // NodeUp: a start of a node, generation by compare-and-set
 	VNodeUpdate  = "node.update"  // NodeUpdate: what a node says of itself changed
 	VNodeVote    = "node.vote"    // NodeVote: a person promotes or demotes
+	VNodeSet     = "node.set"     // NodeSet: what users of its socket may do
 	VNodeRole    = "node.role"    // NodeRole: the leader records what Raft's configuration is
 	VNodeState   = "node.state"   // NodeState: the leader saw a node come or go
 	VReport      = "report"       // Report: a node's outbox item
@@ -240,6 +241,12 @@ type NodeVote struct {
 	Vote bool   `json:"vote"`
 }
 
+// NodeSet changes a node's entry in the list: what users of its own socket may do.
+type NodeSet struct {
+	Node  string `json:"node"`
+	Local string `json:"local"` // manager, member, viewer or none
+}
+
 // NodeRole records Raft's configuration.
 type NodeRole struct {
 	Node string `json:"node"`
@@ -343,6 +350,9 @@ type Reading struct {
 	Load     float64 `json:"load"`
 	FreeMB   int64   `json:"free_mb"`
 	Estop    bool    `json:"estop"`
+	DiskMB   int64   `json:"disk_mb,omitempty"`      // free where its data is; 0: not known
+	NoSpace  bool    `json:"no_space,omitempty"`     // nearly full: it takes nothing new
+	ClockMS  int64   `json:"clock_off_ms,omitempty"` // how far its clock is ahead of board time
 }
 
 // The states a reading may have besides NodeOnline and NodeOffline.

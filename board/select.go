@@ -214,6 +214,8 @@ func (s *Scope) Fits(p *workflow.Profile) *Error {
 		return Errorf(Refused, "card %s: %s is draining: it takes nothing new", id, n.Name).WithCheck("drain")
 	case r.Estop:
 		return Errorf(Refused, "card %s: %s starts nothing: there is an ESTOP file", id, n.Name).WithCheck("estop")
+	case r.NoSpace:
+		return Errorf(Refused, "card %s: %s starts nothing: its disk is nearly full", id, n.Name).WithCheck("nospace").WithHint("free space on %s", n.Name)
 	}
 	if h := s.wf.Harnesses[p.Harness]; h != nil && h.Preset && p.Harness != "command" && !contains(n.Harnesses, p.Harness) {
 		return Errorf(Refused, "card %s: %s has no %s", id, n.Name, p.Harness).WithCheck("harness").WithHint("install it there, or give the card another profile")

@@ -84,6 +84,10 @@ func LoadOrCreateIdentity(dir string) (*Identity, error) {
 	return loadOrCreate(dir, machineID())
 }
 
+// LoadIdentity reads dir/node.key and changes nothing; a copy on another machine
+// is read as well. fs.ErrNotExist: there is none.
+func LoadIdentity(dir string) (*Identity, error) { return loadKey(filepath.Join(dir, keyFile), "") }
+
 func loadOrCreate(dir, machine string) (*Identity, error) {
 	path := filepath.Join(dir, keyFile)
 	id, err := loadKey(path, machine)

@@ -13,6 +13,9 @@ import (
 	"muster/raftstore/logstore"
 )
 
+// ErrNoStore is Check's word for a folder that holds nothing of a store.
+var ErrNoStore = errors.New("there is no store here")
+
 // Report is what Check found.
 type Report struct {
 	State     *StateReport     // nil: there is none
@@ -77,7 +80,7 @@ func Check(path string) (*Report, error) {
 	}
 	r.fits()
 	if r.State == nil && r.Log == nil && len(r.Snapshots) == 0 && len(r.Faults) == 0 {
-		return r, fmt.Errorf("%s: there is no store here", path)
+		return r, fmt.Errorf("%s: %w", path, ErrNoStore)
 	}
 	return r, nil
 }

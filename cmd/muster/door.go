@@ -51,22 +51,48 @@ func door(addr, token string) (func(context.Context) (net.Conn, error), string, 
 	return dial, "Bearer " + t.Secret, nil
 }
 
-// check reads the store of a stopped node, a state file or a snapshot.
+// check reads a stopped node's folder, the store in it, a single state file or a snapshot.
 func check(path string) (*cli.CheckReport, error) {
-	if _, err := os.Stat(filepath.Join(path, "node.json")); err == nil {
+	folder, isNode := path, node.IsFolder(path)
+	if isNode {
 		path = filepath.Join(path, "raft")
 	}
 	r, err := raftstore.Check(path)
-	if errors.Is(err, os.ErrNotExist) {
+	missing := errors.Is(err, os.ErrNotExist) || errors.Is(err, raftstore.ErrNoStore)
+	switch {
+	case missing && !isNode:
 		return nil, board.Errorf(board.NotFound, "there is no data at %s", path).WithHint("give the data folder of a stopped node, or a file of its state")
-	}
-	if err != nil {
+	case missing:
+		r = nil
+	case err != nil:
 		return nil, fmt.Errorf("check %s: %w", path, err)
 	}
-	out := &cli.CheckReport{Path: path, Faults: r.Faults}
+	out := &cli.CheckReport{Path: path}
 	add := func(name, format string, args ...any) {
 		out.Facts = append(out.Facts, cli.Fact{Name: name, Text: fmt.Sprintf(format, args...)})
 	}
+	if isNode {
+		f := node.CheckFolder(folder, r)
+		add("folder", "%s", folder)
+		add("node", "%s, %s, start %d, of fleet %s", orUnknown(f.Name), orUnknown(f.Node), f.Generation, orUnknown(f.Fleet))
+		out.Faults = f.Faults
+	}
+	if r != nil {
+		storeFacts(path, r, add)
+		out.Faults = append(out.Faults, r.Faults...)
+	}
+	return out, nil
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "(not known)"
+	}
+	return s
+}
+
+// storeFacts lists what is in a store.
+func storeFacts(path string, r *raftstore.Report, add func(name, format string, args ...any)) {
 	add("store", "%s", path)
 	if r.Server != "" {
 		add("server", "%s", r.Server)
@@ -80,6 +106,8 @@ func check(path string) (*cli.CheckReport, error) {
 	}
 	if l := r.Log; l != nil {
 		add("log", "%d to %d", l.First, l.Last)
+	} else if r.Server != "" {
+		add("log", "missing")
 	}
 	if r.Open {
 		add("stopped", "no: killed, or still running; that is no fault")
@@ -87,5 +115,4 @@ func check(path string) (*cli.CheckReport, error) {
 	for _, f := range r.Aside {
 		add("set aside", "%s, by an earlier start", f)
 	}
-	return out, nil
 }

@@ -13,8 +13,8 @@ type Fresh struct {
 	Age   time.Duration // since the sending of the last contact whose index is applied; negative: not known (M-31)
 }
 
-// Readings is what the leader knows of its nodes, or what this node knows
-// without one (then Live is false).
+// Readings is what the leader knows of its nodes. Without one (then Live is
+// false) a node knows of itself only.
 type Readings struct {
 	Nodes  map[string]board.Reading
 	Leader string // node id

@@ -83,8 +83,8 @@ func EventOf(e *board.Event) Event {
 		Payload: json.RawMessage(e.Payload), Run: e.Run, From: e.From, To: e.To}
 }
 
-// NodeOf is a node as the API shows it, with the leader's reading.
-func NodeOf(v board.View, n *board.Node, r board.Reading, leader string, live bool) Node {
+// NodeOf is a node as the API shows it, with its reading: the leader's, or a node's own of itself.
+func NodeOf(v board.View, n *board.Node, r board.Reading, leader string) Node {
 	x := Node{ID: n.ID, Name: n.Name, Role: n.Role, Leader: n.ID == leader, State: board.NodeUnknown, Draining: n.Draining, Slots: n.Slots,
 		Labels: n.Labels, Tools: some(n.Tools), MemoryPressure: "unknown", AlwaysOn: board.AlwaysOn(n), OS: n.OS, Arch: n.Arch, Version: n.Version,
 		Generation: n.Generation, Estop: r.Estop}
@@ -94,8 +94,9 @@ func NodeOf(v board.View, n *board.Node, r board.Reading, leader string, live bo
 	if x.Labels == nil {
 		x.Labels = map[string]string{}
 	}
-	if live && r.State != "" {
+	if r.State != "" {
 		x.State, x.MemoryPressure, x.FreeMB, x.Load = r.State, r.Pressure, r.FreeMB, r.Load
+		x.DiskFreeMB, x.NoSpace, x.ClockOffS = r.DiskMB, r.NoSpace, float64(r.ClockMS)/1000
 		if r.AgeMS >= 0 {
 			s := float64(r.AgeMS) / 1000
 			x.AgeS = &s

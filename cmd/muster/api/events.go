@@ -60,13 +60,32 @@ func (f filter) wants(e *board.Event) bool {
 	return (f.card == "" || e.Card == f.card) && (f.kind == "" || e.Kind == f.kind) && (f.board == "" || e.Board == f.board)
 }
 
-func filterOf(r *http.Request, who caller) (filter, error) {
+// filterOf reads what a reader wants. A kind or a board that is not there is a
+// typing mistake, which would be listed, or followed, as if nothing happened.
+func (h *handler) filterOf(r *http.Request, who caller) (filter, error) {
 	q := r.URL.Query()
 	f := filter{card: q.Get("card"), kind: q.Get("kind"), board: q.Get("board")}
 	if who.run != "" {
 		f.board = orElse(f.board, who.board)
 	}
-	return f, who.sees(f.board)
+	if err := who.sees(f.board); err != nil || f.kind == "" && f.board == "" {
+		return f, err
+	}
+	return f, h.look(r.Context(), func(v board.View) error {
+		if f.board != "" {
+			if _, err := findBoard(v, f.board); err != nil {
+				return err
+			}
+		}
+		if f.kind == "" {
+			return nil
+		}
+		kinds := board.EventKinds(h.workflows(v, f.board)...)
+		if !slices.Contains(kinds, f.kind) {
+			return board.Errorf(board.Invalid, "there are no events of the kind %q", clip(f.kind)).WithHint("there are: %s", strings.Join(kinds, ", "))
+		}
+		return nil
+	})
 }
 
 // cursorOf is the stored key of the event that a reader has seen last.
@@ -88,7 +107,7 @@ func (h *handler) cursorOf(r *http.Request) (string, error) {
 
 // list is one page of events, or the newest.
 func (h *handler) list(r *http.Request, who caller) (any, Fresh, error) {
-	f, err := filterOf(r, who)
+	f, err := h.filterOf(r, who)
 	if err != nil {
 		return nil, unread, err
 	}
@@ -190,7 +209,7 @@ type stream struct {
 }
 
 func (h *handler) open(r *http.Request, who caller) (*stream, error) {
-	f, err := filterOf(r, who)
+	f, err := h.filterOf(r, who)
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,14 @@ package api
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"muster/board"
+	"muster/board/workflow"
 )
 
 func (h *handler) reads(mux *http.ServeMux) {
@@ -27,6 +30,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/rounds":                 people(h.rounds),
 		"GET /v1/counters":               people(h.counters),
 		"GET /v1/runs/{id}/log":          h.logs,
+		"GET /v1/kinds":                  h.kinds,
 	} {
 		mux.HandleFunc(path, h.wrap(h.reader(fn)))
 	}
@@ -62,7 +66,7 @@ func (h *handler) nodes(r *http.Request, _ caller) (any, Fresh, error) {
 	list := []Node{}
 	i, err := h.read(r, func(v board.View) error {
 		board.EachNode(v, func(n *board.Node) bool {
-			list = append(list, NodeOf(v, n, known.Nodes[n.ID], known.Leader, known.Live))
+			list = append(list, NodeOf(v, n, known.Nodes[n.ID], known.Leader))
 			return true
 		})
 		return nil
@@ -78,7 +82,7 @@ func (h *handler) node(r *http.Request, _ caller) (any, Fresh, error) {
 		if err != nil {
 			return err
 		}
-		x = NodeOf(v, n, known.Nodes[n.ID], known.Leader, known.Live)
+		x = NodeOf(v, n, known.Nodes[n.ID], known.Leader)
 		return nil
 	})
 	return x, i, err
@@ -111,7 +115,11 @@ func (h *handler) board(r *http.Request, who caller) (any, Fresh, error) {
 		if err := who.sees(b.Slug); err != nil {
 			return err
 		}
-		x.Board, x.List, x.Statuses = BoardOf(v, b, true), []Card{}, h.statuses(v, b)
+		x.Board, x.List, x.Statuses = BoardOf(v, b, true), []Card{}, []string{}
+		if w, err := h.flows.Of(v, b); err == nil {
+			x.Statuses, x.InForce = append(x.Statuses, w.Order...), w.Params(x.Params)
+			x.Profiles = slices.Sorted(maps.Keys(w.Profiles))
+		}
 		board.EachCard(v, b, func(c *board.Card) bool {
 			if c.Stored != "archived" {
 				x.List = append(x.List, CardOf(v, c))
@@ -167,6 +175,9 @@ func (h *handler) cards(r *http.Request, who caller) (any, Fresh, error) {
 				return err
 			}
 		}
+		if err := h.knownFilters(v, b, q); err != nil {
+			return err
+		}
 		board.EachCard(v, b, func(c *board.Card) bool {
 			if wanted(c, q) {
 				list = append(list, CardOf(v, c))
@@ -177,6 +188,62 @@ func (h *handler) cards(r *http.Request, who caller) (any, Fresh, error) {
 	})
 	byAge(list)
 	return list, i, err
+}
+
+// knownFilters refuses a status or a machine that is not there: a typing mistake would be an empty list.
+func (h *handler) knownFilters(v board.View, b *board.Board, q map[string][]string) error {
+	slug := ""
+	if b != nil {
+		slug = b.Slug
+	}
+	if len(q["status"]) > 0 {
+		var known []string
+		for _, w := range h.workflows(v, slug) {
+			for _, s := range w.Order {
+				if !slices.Contains(known, s) {
+					known = append(known, s)
+				}
+			}
+		}
+		for _, s := range q["status"] {
+			if len(known) > 0 && !slices.Contains(known, s) {
+				return board.Errorf(board.Invalid, "there is no status %q", clip(s)).WithHint("there are: %s", strings.Join(known, ", "))
+			}
+		}
+	}
+	for _, m := range q["machine"] {
+		if _, err := board.FindNode(v, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kinds are those that events may have, on a board or on all.
+func (h *handler) kinds(r *http.Request, who caller) (any, Fresh, error) {
+	slug := r.URL.Query().Get("board")
+	if who.run != "" {
+		slug = who.board
+	}
+	var list []string
+	i, err := h.read(r, func(v board.View) error {
+		list = board.EventKinds(h.workflows(v, slug)...)
+		return nil
+	})
+	return list, i, err
+}
+
+// workflows are those in force: of a board, or of all. One that does not load is left out.
+func (h *handler) workflows(v board.View, slug string) (list []*workflow.Workflow) {
+	board.EachBoard(v, func(b *board.Board) bool {
+		if slug == "" || b.Slug == slug {
+			if w, err := h.flows.Of(v, b); err == nil {
+				list = append(list, w)
+			}
+		}
+		return true
+	})
+	return list
 }
 
 // wanted holds a card against the filters of a list.
@@ -314,14 +381,4 @@ func (h *handler) sessions(r *http.Request, _ caller) (any, Fresh, error) {
 		return nil
 	})
 	return list, f, err
-}
-
-// statuses are a board's, in the order of its workflow.
-func (h *handler) statuses(v board.View, b *board.Board) []string {
-	list := []string{}
-	w, err := h.flows.Of(v, b)
-	if err != nil {
-		return list
-	}
-	return append(list, w.Order...)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"muster/board"
 )
@@ -17,7 +18,7 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 	fresh, err := b.Read(ctx, consistent, func(v board.View) error {
 		s.Seq, s.Time = v.Seq(), at(v.Time())
 		board.EachNode(v, func(n *board.Node) bool {
-			x := NodeOf(v, n, r.Nodes[n.ID], r.Leader, r.Live)
+			x := NodeOf(v, n, r.Nodes[n.ID], r.Leader)
 			if n.Role == board.RoleVoter {
 				s.Voters++
 			}
@@ -52,7 +53,8 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 		return nil
 	})
 	slices.SortFunc(s.Nodes, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	s.Alarms = append(append([]string{}, r.Alarms...), s.Alarms...)
+	alarms, notes := machines(s.Nodes)
+	s.Alarms, s.Notes = some(slices.Concat(r.Alarms, alarms, s.Alarms)), some(slices.Concat(notes, s.Notes))
 	if !r.Live {
 		s.Alarms = slices.Insert(s.Alarms, 0, "no leader is reachable from here: nothing starts, moves or gets a verdict; running sessions go on under their lease")
 	}
@@ -63,4 +65,54 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 		s.Notes = append(s.Notes, "two voters: while either is away nothing can be written")
 	}
 	return s, fresh, err
+}
+
+// How far a machine's clock may be off board time before it is shown, and before it is an alarm (architecture.md §2, "Time").
+const (
+	clockShown = 5.0 // seconds
+	clockAlarm = 60.0
+)
+
+// machines says what is wrong with single machines, by what each says of itself.
+func machines(nodes []Node) (alarms, notes []string) {
+	behind, told := 0, 0
+	least := 0.0
+	for _, x := range nodes {
+		switch {
+		case x.NoSpace && x.Leader:
+			alarms = append(alarms, fmt.Sprintf("NOSPACE: %d MB are left on %s, which leads: nothing new is taken, running work goes on", x.DiskFreeMB, x.Name))
+		case x.NoSpace:
+			alarms = append(alarms, fmt.Sprintf("NOSPACE: %d MB are left on %s: it starts nothing new", x.DiskFreeMB, x.Name))
+		}
+		if x.State != board.NodeOnline {
+			continue
+		}
+		told++
+		if x.ClockOffS < -clockShown {
+			behind++
+			if least == 0 || x.ClockOffS > least {
+				least = x.ClockOffS
+			}
+		}
+	}
+	if told > 0 && behind == told { // not the machines: an earlier leader's clock was ahead
+		return alarms, append(notes, fmt.Sprintf("board time is at least %s ahead of every machine's clock, since an earlier leader's was", seconds(-least)))
+	}
+	for _, x := range nodes {
+		off, way := x.ClockOffS, "ahead of"
+		if off < 0 {
+			off, way = -off, "behind"
+		}
+		switch {
+		case off > clockAlarm:
+			alarms = append(alarms, fmt.Sprintf("CLOCK: the clock of %s is %s %s board time: set it right; until then it does not lead", x.Name, seconds(off), way))
+		case off > clockShown:
+			notes = append(notes, fmt.Sprintf("the clock of %s is %s %s board time", x.Name, seconds(off), way))
+		}
+	}
+	return alarms, notes
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Second)
 }

@@ -63,7 +63,10 @@ type Node struct {
 	Estop          bool              `json:"estop"`
 	FreeMB         int64             `json:"free_mb,omitempty"`
 	Load           float64           `json:"load,omitempty"`
-	Vote           string            `json:"vote,omitempty"` // promoted or demoted by hand
+	DiskFreeMB     int64             `json:"disk_free_mb,omitempty"` // where its data is
+	NoSpace        bool              `json:"no_space,omitempty"`     // nearly full: it takes nothing new
+	ClockOffS      float64           `json:"clock_off_s,omitempty"`  // its clock ahead of board time
+	Vote           string            `json:"vote,omitempty"`         // promoted or demoted by hand
 }
 
 // Board is a board at a glance.
@@ -193,8 +196,9 @@ type Status struct {
 // BoardDetail is a board with its cards, oldest first, and its statuses in the workflow's order.
 type BoardDetail struct {
 	Board
-	Statuses []string `json:"statuses"`
-	List     []Card   `json:"list"`
+	Statuses []string       `json:"statuses"`
+	InForce  map[string]any `json:"params_in_force,omitempty"` // the workflow's parameters with the board's own values
+	List     []Card         `json:"list"`
 }
 
 // Session is one session that is not gone (M-35).

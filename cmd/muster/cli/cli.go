@@ -73,7 +73,8 @@ type app struct {
 	timeout                      time.Duration
 	timeoutSet, dataSet          bool
 	noColor                      bool
-	path                         string // of the command that ran
+	path                         string        // of the command that ran
+	patience                     time.Duration // of who follows, while nobody answers
 
 	session *session
 	cl      *api.Client
@@ -81,7 +82,7 @@ type app struct {
 
 // Main runs one command and returns its exit code.
 func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
-	a := &app{deps: deps, io: surroundings}
+	a := &app{deps: deps, io: surroundings, patience: patienceOfReaders}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.io.In)
@@ -223,6 +224,7 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 		c.AddCommand(g.verbs...)
 	}
 	c.SetHelpCommandGroupID("more")
+	a.completions(c)
 	return c
 }
 

@@ -339,7 +339,7 @@ func TestExitCodes(t *testing.T) {
 		{2, "use: muster card add TITLE", []string{"card", "add"}},
 		{2, "use: muster card show", []string{"card", "show", "a", "b"}},
 		{2, "which card", []string{"card", "show"}},
-		{2, "which card", []string{"comment", "words"}},
+		{2, "use: muster comment CARD TEXT", []string{"comment", "words"}},
 		{2, "change what", []string{"card", "edit", "d-1"}},
 		{2, "is no time", []string{"card", "add", "x", "--start-after", "later"}},
 		{2, "KEY=VALUE", []string{"card", "add", "x", "--label", "x"}},

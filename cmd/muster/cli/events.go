@@ -3,12 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -122,80 +119,4 @@ func (a *app) printEvent(e api.Event) {
 		line += "  " + a.color(dim, oneLine(clip(payload, 160)))
 	}
 	a.printf("%s\n", line)
-}
-
-func (a *app) waitCmd() *cobra.Command {
-	var until []string
-	c := verb("wait CARD... --until STATUS", "wait until cards have reached a status", 1, -1, func(c *cobra.Command, args []string) error {
-		ctx := c.Context()
-		if a.timeoutSet {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, a.timeout)
-			defer cancel()
-		}
-		for _, id := range args {
-			if err := a.waitFor(ctx, id, until); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	c.Long = `wait until cards have reached a status
-
-Without --timeout it waits as long as that takes, and says when a card needs a person. It ends with exit code 1 when the
-time is up, or when a card is finished in another way (cancelled, say).`
-	c.Flags().StringSliceVar(&until, "until", []string{"done"}, "one of these statuses")
-	return c
-}
-
-// knownStatuses refuses a status that the board does not have: a typing mistake would be waited for without end.
-func (a *app) knownStatuses(ctx context.Context, slug string, until []string) error {
-	b, err := api.Decode[api.BoardDetail](a.get(ctx, "/v1/boards/"+url.PathEscape(slug), nil))
-	if err != nil || len(b.Statuses) == 0 {
-		return err
-	}
-	for _, s := range until {
-		if !slices.Contains(b.Statuses, s) {
-			return board.Errorf(board.Invalid, "board %s has no status %q", slug, s).WithHint("it has: %s", strings.Join(b.Statuses, ", "))
-		}
-	}
-	return nil
-}
-
-// waitFor waits for one card, by the event stream. A card that is finished
-// another way is waited for no longer: that is a failure, with a reason.
-func (a *app) waitFor(ctx context.Context, id string, until []string) error {
-	told, last := "", api.CardDetail{}
-	err := a.changes(ctx, url.Values{"card": {id}}, func() (bool, error) {
-		ans, err := a.get(ctx, "/v1/cards/"+url.PathEscape(id), nil)
-		c, err := api.Decode[api.CardDetail](ans, err)
-		if err != nil {
-			return false, err
-		}
-		first := last.ID == ""
-		last = c
-		if first && !slices.Contains(until, c.Status) {
-			if err := a.knownStatuses(ctx, c.Board, until); err != nil {
-				return false, err
-			}
-		}
-		switch {
-		case slices.Contains(until, c.Status):
-			return true, show(a, ans, nil, func(d api.CardDetail) []string { return []string{d.ID} }, func(d api.CardDetail) { a.printf("%s is %s\n", oneLine(d.ID), oneLine(d.Status)) })
-		case finished(c.Stored):
-			return false, board.Errorf(board.Refused, "card %s is %s and will not be %s by itself", c.ID, c.Status, strings.Join(until, " or ")).WithHint("see: muster why %s", c.ID)
-		case c.Attention != nil && told != c.Attention.Text && !a.json && !a.quiet:
-			told = c.Attention.Text
-			fmt.Fprintf(a.io.Err, "%s needs a person: %s\n", oneLine(c.ID), oneLine(told))
-		}
-		return false, nil
-	})
-	if errors.Is(err, context.DeadlineExceeded) || err != nil && ctx.Err() == context.DeadlineExceeded {
-		if last.Status == "" {
-			return board.Errorf(board.Unavailable, "the node did not answer about card %s within %s", id, a.timeout.Round(time.Millisecond)).WithCheck("no_node").WithHint("give more --timeout; see: muster status")
-		}
-		return board.Errorf(board.Refused, "card %s is %s after %s, not %s", id, last.Status, a.timeout.Round(time.Millisecond), strings.Join(until, " or ")).
-			WithCheck("timeout").WithHint("see: muster why %s", id)
-	}
-	return err
 }

@@ -82,9 +82,23 @@ func TestWaitEndsInVain(t *testing.T) {
 func TestWaitTellsWhoIsNeeded(t *testing.T) {
 	w := newWorld(t, story())
 	c := w.start("wait", "d-4")
-	c.err.await(t, "d-4 needs a person: which colour?")
+	c.err.await(t, "waiting: d-4 is blocked: needs_input: which colour?")
+	c.err.await(t, "hint: a person answers: muster unblock d-4")
+	c.err.await(t, "to end at a block: --until done,blocked")
 	say(w.f, "d-4", "complete", map[string]any{"summary": "blue"})
 	if code := c.end(t); code != 0 {
+		t.Errorf("exit %d: %s", code, c.err)
+	}
+}
+
+// TestWaitThatLastsSaysWhy: after some seconds a wait tells what the card waits for, once, and what would end that.
+func TestWaitThatLastsSaysWhy(t *testing.T) {
+	w := newWorld(t, story())
+	c := w.start("wait", "d-3")
+	c.err.await(t, "waiting: d-3 is todo: waits for d-2 (running)\nhint: finish them, or: muster card unlink d-3 --after d-2\n")
+	say(w.f, "d-3", "comment", map[string]any{"text": "nothing new"})
+	say(w.f, "d-3", "complete", map[string]any{"summary": "blue"})
+	if code := c.end(t); code != 0 || strings.Count(c.err.String(), "waiting:") != 1 {
 		t.Errorf("exit %d: %s", code, c.err)
 	}
 }
@@ -106,7 +120,7 @@ func TestWaitOutlivesARestart(t *testing.T) {
 // with its answer; who never has is told at once.
 func TestFollowersArePatient(t *testing.T) {
 	w := newWorld(t, story())
-	a := &app{io: IO{Env: func(k string) string { return w.env[k] }, Now: w.f.Now}, timeout: 5 * time.Second}
+	a := &app{io: IO{Env: func(k string) string { return w.env[k] }, Now: w.f.Now}, timeout: 5 * time.Second, patience: time.Second}
 	away := board.Errorf(board.Unavailable, "the node is started anew").WithCheck("no_node")
 	answers := []error{nil, away, away, nil}
 	err := a.changes(t.Context(), url.Values{"card": {"d-1"}}, func() (bool, error) {
@@ -297,7 +311,7 @@ func TestBrokenSecretFile(t *testing.T) {
 func TestDataBeatsTheSession(t *testing.T) {
 	w := newWorld(t, story())
 	w.inSession("d-2.1", "d-2", "s2")
-	if out := w.ok("status", "-q", "--data", w.dir); out != "atlas\n" {
+	if out := w.ok("status", "-q", "--data", w.dir); out != apitest.Node+"\n" {
 		t.Errorf("got %s", out)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net/url"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,7 +11,7 @@ import (
 )
 
 func (a *app) nodeCmd() *cobra.Command {
-	return group("node", "the machines of the fleet", a.nodeList(), a.nodeShow(), a.nodeVote(true), a.nodeVote(false))
+	return group("node", "the machines of the fleet", a.nodeList(), a.nodeShow(), a.nodeVote(true), a.nodeVote(false), a.nodeSet())
 }
 
 func (a *app) nodeList() *cobra.Command {
@@ -35,9 +36,21 @@ func (a *app) nodeShow() *cobra.Command {
 				{"id", n.ID}, {"start", fmtUint(n.Generation)}, {"system", n.OS + "/" + n.Arch}, {"labels", dict(n.Labels)},
 				{"tools", join(n.Tools)}, {"always on", yesNo(n.AlwaysOn)}, {"vote", n.Vote}, {"draining", mark(n.Draining, "yes")},
 				{"ESTOP", mark(n.Estop, "starts nothing while the file ESTOP is in its data folder")}, {"free memory", mb(n.FreeMB)},
+				{"free disk", mb(n.DiskFreeMB) + mark(n.NoSpace, ": too little, it takes nothing new")}, {"clock", clockText(n.ClockOffS)},
 			})
 		})
 	})
+}
+
+// clockText tells of a clock that is more than a second off board time.
+func clockText(off float64) string {
+	switch d := time.Duration(off * float64(time.Second)).Round(time.Second); {
+	case d > time.Second:
+		return d.String() + " ahead of board time"
+	case d < -time.Second:
+		return (-d).String() + " behind board time"
+	}
+	return ""
 }
 
 // nodeVote promotes or demotes: a person's word about who votes.
@@ -48,9 +61,42 @@ func (a *app) nodeVote(vote bool) *cobra.Command {
 	}
 	return verb(use, short, 1, 1, func(c *cobra.Command, args []string) error {
 		ans, err := a.do(c.Context(), board.VNodeVote, board.NodeVote{Node: args[0], Vote: vote})
-		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.Node} }, func(doneAnswer) {
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.Node} }, func(r doneAnswer) {
+			if had := r.Role == board.RoleVoter; had == vote {
+				a.printf("%s %s\n", oneLine(args[0]), map[bool]string{true: "votes already, and will go on", false: "does not vote, and will not"}[vote])
+				return
+			}
 			a.printf(said, oneLine(args[0]))
+			a.votersSoon(r.Voters, r.Soon, vote)
 			a.hint("see: muster status")
 		})
 	})
+}
+
+func (a *app) nodeSet() *cobra.Command {
+	return verb("set N local=ROLE", "what the users of a machine's own socket may do: manager, member, viewer or none", 2, 2, func(c *cobra.Command, args []string) error {
+		k, v, err := pair(args[1])
+		if err != nil || k != "local" {
+			return usagef("use: muster node set N local=manager|member|viewer|none")
+		}
+		ans, err := a.do(c.Context(), board.VNodeSet, board.NodeSet{Node: args[0], Local: v})
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.Node} }, func(doneAnswer) {
+			a.printf("users of %s's own socket are %s now\n", oneLine(args[0]), oneLine(v))
+		})
+	})
+}
+
+// votersSoon tells what a person's word comes to: the fleet keeps 1, 3 or 5 voters, so one word may move two of them,
+// or none yet.
+func (a *app) votersSoon(now, soon int, vote bool) {
+	switch {
+	case !vote && soon < now-1:
+		a.printf("no other machine may take its place, and two voters are worse than one: %d of %d will be left. promote another to keep %d: muster node promote N\n", soon, now, now)
+	case !vote && soon == now:
+		a.printf("another machine takes its place: there will be %d voters\n", soon)
+	case vote && soon == now:
+		a.printf("the fleet keeps 1, 3 or 5 voters, and has %d: this one votes as soon as another may too, or one of them fails\n", now)
+	case soon != now:
+		a.printf("there will be %d voters\n", soon)
+	}
 }

@@ -51,7 +51,7 @@ func (a *app) runsCmd() *cobra.Command {
 }
 
 func (a *app) printRuns(l []api.Run) {
-	t := a.table("RUN", "STATE", "OUTCOME", "EXIT", "GONE", "MACHINE", "PROFILE", "STARTED", "TOOK", "")
+	t := a.table("RUN", "STATE", "OUTCOME", "EXIT", "GONE", "MACHINE", "PROFILE", "STARTED", "TOOK", "ERROR")
 	for _, r := range l {
 		exit, took := "-", a.since(r.StartedAt)
 		if r.ExitCode != nil {

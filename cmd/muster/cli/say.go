@@ -82,7 +82,7 @@ func (a *app) wordCmd(w word) *cobra.Command {
 	req := board.FireEvent{Event: strings.ReplaceAll(w.name, "-", "_"), Payload: map[string]any{}}
 	c := verb(use, w.short, 0, most, func(c *cobra.Command, args []string) (err error) {
 		if w.text != "" {
-			if len(args) == 0 {
+			if len(args) == 0 || strings.TrimSpace(args[len(args)-1]) == "" || len(args) == 1 && !a.inSession() {
 				return usagef("use: muster %s", use)
 			}
 			req.Payload[w.text] = args[len(args)-1]

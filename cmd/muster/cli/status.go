@@ -16,7 +16,7 @@ func (a *app) statusCmd() *cobra.Command {
 		ans, err := a.get(c.Context(), "/v1/status", nil)
 		return show(a, ans, err, func(s api.Status) (ids []string) {
 			for _, n := range s.Nodes {
-				ids = append(ids, n.Name)
+				ids = append(ids, n.ID)
 			}
 			return ids
 		}, func(s api.Status) {

@@ -23,6 +23,9 @@ type doneAnswer struct {
 	Version uint64 `json:"version"`
 	Moved   int    `json:"moved"`
 	DryRun  bool   `json:"dry_run"`
+	Role    string `json:"role"`
+	Voters  int    `json:"voters"` // of a promotion or demotion: how many vote now, and will soon
+	Soon    int    `json:"voters_soon"`
 }
 
 // fields prints names and values, and leaves out what is empty.

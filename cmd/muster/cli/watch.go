@@ -9,7 +9,7 @@ import (
 	"muster/cmd/muster/api"
 )
 
-// patienceOfReaders is how long who follows goes on without an answer.
+// patienceOfReaders is how long who follows goes on without an answer (app.patience).
 const patienceOfReaders = time.Minute
 
 // cursor is the id of the newest event, from which a stream goes on; "0" of an empty log.
@@ -47,7 +47,7 @@ func (a *app) changes(ctx context.Context, q url.Values, look func() (enough boo
 	for {
 		enough, err := look()
 		switch {
-		case board.CodeOf(err) == board.Unavailable && time.Since(seen) < patienceOfReaders: // it is started anew, or looks for a leader
+		case board.CodeOf(err) == board.Unavailable && time.Since(seen) < a.patience: // it is started anew, or looks for a leader
 			select {
 			case <-ctx.Done():
 				return ctx.Err()

@@ -75,6 +75,14 @@ func (b backend) Readings(ctx context.Context) api.Readings {
 		defer cancel()
 		live = n.call(ctx, leader, "readings", nil, &ans) == nil
 	}
+	own := n.reading() // as it is now, whoever leads; what the leader heard may be seconds old
+	if r := ans.Nodes[string(n.ident.ID)]; live && r.State != "" {
+		own.State, own.AgeMS = r.State, r.AgeMS
+		ans.Nodes[string(n.ident.ID)] = own
+	} else if !live { // of the others nothing is concluded (M-31); this one is here
+		own.State = board.NodeOnline
+		ans.Nodes = map[string]board.Reading{string(n.ident.ID): own}
+	}
 	return api.Readings{Nodes: ans.Nodes, Leader: leader, Term: n.store.Term(), Live: live, Alarms: ans.Alarms}
 }
 

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 	case "term": // the question that confirms leadership: this node's raft term, now
 		return json.Marshal(n.store.Term())
 	case "clock":
-		return json.Marshal(time.Now().UnixMilli())
+		return json.Marshal(n.cfg.Wall().UnixMilli())
 	case "contact":
 		return decoded(body, func(m contactMsg) (any, error) { return n.lease.contact(ctx, string(peer), m) })
 	case "order":
@@ -119,25 +118,12 @@ type readingsAns struct {
 
 func (n *Node) liveReadings() readingsAns {
 	ans := readingsAns{Leader: n.leaderNode(), Term: n.store.Term(), Nodes: map[string]board.Reading{}}
-	for _, a := range []string{n.lease.alarmed(), n.space.alarm(), clockAlarm(n.cfg.Name, n.store.ClockOff())} {
-		if a != "" {
-			ans.Alarms = append(ans.Alarms, a)
-		}
+	if a := n.lease.alarmed(); a != "" {
+		ans.Alarms = append(ans.Alarms, a)
 	}
 	ans.Alarms = append(ans.Alarms, n.lease.diverged()...)
 	for _, p := range n.nodeList() {
 		ans.Nodes[p.ID] = n.lease.State(p.ID)
 	}
 	return ans
-}
-
-// clockShown is how far a clock may be off the voters' median before it is shown (architecture.md §2, "Time").
-const clockShown = 5 * time.Second
-
-// clockAlarm says that the leader's clock is off, "" when it is not.
-func clockAlarm(name string, off time.Duration) string {
-	if off.Abs() <= clockShown {
-		return ""
-	}
-	return fmt.Sprintf("CLOCK: the clock of %s is %s off the voters' median", name, off.Round(time.Second))
 }

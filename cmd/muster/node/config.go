@@ -30,6 +30,7 @@ type Config struct {
 	LogKind   string       // log store: "" is the default one
 
 	Boot func() time.Duration // a clock that counts sleep; nil is the machine's (tests let a machine sleep)
+	Wall func() time.Time     // the machine's wall clock; nil is the machine's (tests let it be wrong)
 
 	Lease lease.Config // times of the contact; zero is the default
 
@@ -70,6 +71,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Boot == nil {
 		c.Boot = mesh.BootClock
+	}
+	if c.Wall == nil {
+		c.Wall = time.Now
 	}
 	if c.Lease == (lease.Config{}) {
 		c.Lease = lease.DefaultConfig()

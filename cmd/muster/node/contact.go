@@ -79,6 +79,7 @@ func (n *Node) contactOnce(ctx, lead context.Context) bool {
 	n.mu.Lock()
 	tok := n.clock.Sent(n.now())
 	n.mu.Unlock()
+	sent := n.cfg.Wall()
 	var ans contactAns
 	if peer == string(n.ident.ID) {
 		a, err := n.lease.contact(ctx, peer, msg)
@@ -98,6 +99,9 @@ func (n *Node) contactOnce(ctx, lead context.Context) bool {
 	}
 	n.clock = n.clock.Answered(tok, ans.Term, ans.Commit, n.now())
 	n.heardTime = ans.Time
+	if off, ok := clockOff(sent, n.cfg.Wall(), ans.Time); ok {
+		n.clockOff = off
+	}
 	n.mu.Unlock()
 	n.launch.Contact()
 	return true

@@ -121,7 +121,7 @@ func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
 	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
 		return board.Result{Err: board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")}
 	}
-	if err := n.space.refuse(req.Verb); err != nil && !req.Retry { // a retry may have been done before: the executor tells
+	if err := n.space.refuse(n.cfg.Name, req.Verb); err != nil && !req.Retry { // a retry may have been done before: the executor tells
 		return board.Result{Err: err}
 	}
 	if req.Verb == board.VStart && req.Actor.Kind != board.ActorPlatform {

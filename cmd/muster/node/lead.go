@@ -128,7 +128,7 @@ func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (con
 		default:
 		}
 	}
-	if moved || !known || was.Estop != msg.Reading.Estop || was.Pressure != msg.Reading.Pressure || was.Slots != msg.Reading.Slots {
+	if moved || !known || was.Estop != msg.Reading.Estop || was.NoSpace != msg.Reading.NoSpace || was.Pressure != msg.Reading.Pressure || was.Slots != msg.Reading.Slots {
 		sched.Poke() // after the answer: only from then on the node counts as online
 	}
 	_, seq := l.n.store.Applied()

@@ -40,7 +40,7 @@ func (l *leading) members(ctx context.Context) {
 
 // step is one change of Raft's configuration, one at a time.
 type step struct {
-	what   string // add, remove, promote, demote, record
+	what   string // add, remove, promote, demote, hand over, record
 	server string
 	node   string
 	role   string
@@ -105,6 +105,8 @@ func (l *leading) apply(ctx context.Context, s *step) error {
 		return l.n.store.AddVoter(ctx, s.server)
 	case "demote":
 		return l.n.store.Demote(ctx, s.server)
+	case "hand over":
+		return l.n.store.Transfer(ctx)
 	}
 	b, err := json.Marshal(board.NodeRole{Node: s.node, Role: s.role})
 	if err != nil {
@@ -195,11 +197,14 @@ func nextVoter(in membersIn, byNode map[string]string) (*step, time.Duration) {
 	}
 	held := false
 	for _, n := range voters {
-		if n.NoVote && len(voters) > 1 && n.ID != in.Self {
-			if majorityWithout(n.ID, voters, in) {
-				return &step{what: "demote", server: byNode[n.ID], node: n.ID}, 0
-			}
+		switch {
+		case !n.NoVote || len(voters) < 2:
+		case !majorityWithout(n.ID, voters, in):
 			held = true
+		case n.ID == in.Self: // who leads cannot take its own vote: another does, when it leads
+			return &step{what: "hand over", server: byNode[n.ID], node: n.ID}, 0
+		default:
+			return &step{what: "demote", server: byNode[n.ID], node: n.ID}, 0
 		}
 	}
 	// people's words first, then who has been here longest

@@ -48,6 +48,7 @@ type Node struct {
 	mu         sync.Mutex
 	clock      lease.Clock
 	heardTime  int64           // board time of the last contact's answer
+	clockOff   time.Duration   // this machine's clock ahead of it
 	shortest   time.Duration   // shortest lease of this node's runs
 	under      context.Context // ends at the next change of leader
 	underEnd   context.CancelFunc

@@ -88,6 +88,15 @@ func (n *Node) testAdd(t *testing.T, title, body string, after ...string) string
 	return n.testDo(t, board.VCardAdd, board.CardAdd{After: after, CardFields: board.CardFields{Title: &title, Body: &body, Assignee: &who}})["id"].(string)
 }
 
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 // waitStatus waits on the change feed until a card is in a status.
 func (n *Node) waitStatus(t *testing.T, card, status string) *board.Card {
 	t.Helper()

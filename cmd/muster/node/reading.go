@@ -1,17 +1,38 @@
 package node
 
-import "muster/board"
+import (
+	"time"
+
+	"muster/board"
+)
 
 // reading is what this machine says of itself with each contact (M-15): absent
 // figures are unknown, and unknown restricts nothing.
 func (n *Node) reading() board.Reading {
 	r := board.Reading{Slots: n.slots(), Load: load1(), Estop: n.estop(), Pressure: "unknown"}
+	if left, ok := n.space.left(); ok {
+		r.DiskMB, r.NoSpace = left>>20, left < spaceLow
+	}
+	n.mu.Lock()
+	r.ClockMS = n.clockOff.Milliseconds()
+	n.mu.Unlock()
 	free, total, ok := memory()
 	if !ok {
 		return r
 	}
 	r.FreeMB, r.Pressure = free, pressure(free, total)
 	return r
+}
+
+// clockOff is how far this machine's wall clock is ahead of board time, by a
+// contact sent and answered at these times: the answer was stamped somewhere in
+// between. A slow answer says too little.
+func clockOff(sent, got time.Time, stamped int64) (time.Duration, bool) {
+	way := got.Sub(sent)
+	if way < 0 || way > 2*time.Second || stamped == 0 {
+		return 0, false
+	}
+	return sent.Add(way / 2).Sub(time.UnixMilli(stamped)), true
 }
 
 // pressure grades available memory: under 10 % or 512 MB critical, under 20 % or 1 GB elevated.

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -42,8 +41,8 @@ func diskFree(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// alarm is NOSPACE in words, "" while there is room (or nobody can tell).
-func (s *space) alarm() string {
+// left is what is free on the disk, in bytes; false when nobody can tell.
+func (s *space) left() (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.at) >= spaceLook {
@@ -54,19 +53,17 @@ func (s *space) alarm() string {
 		s.free, s.err = look(s.dir)
 		s.at = time.Now()
 	}
-	if s.err != nil || s.free >= spaceLow {
-		return ""
-	}
-	return fmt.Sprintf("NOSPACE: %d MB are left where %s is: nothing new is taken, running work goes on", s.free>>20, s.dir)
+	return s.free, s.err == nil
 }
 
-// refuse says no to what would only make the state larger while space is low.
-func (s *space) refuse(verb string) *board.Error {
+// refuse says no, in the name of this node, to what would only make the state larger while space is low.
+func (s *space) refuse(name, verb string) *board.Error {
 	if !slices.Contains(grows, verb) {
 		return nil
 	}
-	if why := s.alarm(); why != "" {
-		return board.Errorf(board.Exhausted, "%s", why).WithCheck("nospace").WithHint("free space on the leader's disk; then ask again")
+	if free, ok := s.left(); ok && free < spaceLow {
+		return board.Errorf(board.Exhausted, "NOSPACE: %d MB are left on the leader's disk (%s, %s): nothing new is taken, running work goes on", free>>20, name, s.dir).
+			WithCheck("nospace").WithHint("free space there, then ask again")
 	}
 	return nil
 }

@@ -33,8 +33,8 @@ func TestNoSpace(t *testing.T) {
 	if res := ask(board.VEvent, board.FireEvent{Card: card, Event: "comment", Payload: map[string]any{"text": "x"}}); res.Err != nil {
 		t.Fatalf("an event was refused: %v", res.Err)
 	}
-	if a := n.liveReadings().Alarms; len(a) != 1 {
-		t.Fatalf("alarms %q, want NOSPACE", a)
+	if r := (backend{n}).Readings(t.Context()).Nodes[string(n.ident.ID)]; !r.NoSpace || r.DiskMB != (spaceLow-1)>>20 {
+		t.Fatalf("its reading is %+v, want NOSPACE", r)
 	}
 	n.space.mu.Lock()
 	free, n.space.at = spaceLow, time.Time{}

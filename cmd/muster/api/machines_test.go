@@ -1,0 +1,45 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"muster/board"
+)
+
+// M-02: a clock more than 5 s off board time is shown, one more than 60 s off is an alarm, each with its machine; when
+// everybody is behind it is board time that is ahead, and nobody is blamed.
+func TestClocksAreToldByMachine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		off         []float64
+		alarm, note string
+	}{
+		"all right":           {[]float64{0, 4, -4}, "", ""},
+		"one ahead":           {[]float64{0, 6, 0}, "", "the clock of b is 6s ahead of board time"},
+		"one far behind":      {[]float64{0, -61, 0}, "CLOCK: the clock of b is 1m1s behind board time", ""},
+		"board time is ahead": {[]float64{-31, -40, -30}, "", "board time is at least 30s ahead of every machine's clock"},
+	} {
+		var nodes []Node
+		for i, off := range tc.off {
+			nodes = append(nodes, Node{Name: string(rune('a' + i)), State: board.NodeOnline, ClockOffS: off})
+		}
+		alarms, notes := machines(nodes)
+		for what, x := range map[string]struct {
+			got  []string
+			want string
+		}{"alarms": {alarms, tc.alarm}, "notes": {notes, tc.note}} {
+			if got := strings.Join(x.got, "|"); (got == "") != (x.want == "") || !strings.Contains(got, x.want) || strings.Contains(got, "|") {
+				t.Errorf("%s: %s %q, want %q", name, what, got, x.want)
+			}
+		}
+	}
+}
+
+// NOSPACE says on which machine, and what it means there: on the leader's nothing new is taken.
+func TestFullDisksAreToldByMachine(t *testing.T) {
+	alarms, _ := machines([]Node{{Name: "a", Leader: true, NoSpace: true, DiskFreeMB: 3}, {Name: "b", NoSpace: true, DiskFreeMB: 9}, {Name: "c"}})
+	want := []string{"NOSPACE: 3 MB are left on a, which leads: nothing new is taken, running work goes on", "NOSPACE: 9 MB are left on b: it starts nothing new"}
+	if strings.Join(alarms, "|") != strings.Join(want, "|") {
+		t.Errorf("alarms %q", alarms)
+	}
+}

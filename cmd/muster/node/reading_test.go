@@ -1,0 +1,75 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"muster/board"
+	"muster/cmd/muster/api"
+)
+
+// The offset of a clock is taken from the middle of a contact; an answer that took too long says nothing.
+func TestClockOff(t *testing.T) {
+	at := time.UnixMilli(1_000_000)
+	for _, tc := range []struct {
+		way, ahead time.Duration
+		ok         bool
+	}{{0, 0, true}, {time.Second, 0, true}, {100 * time.Millisecond, time.Hour, true}, {time.Second, -7 * time.Second, true}, {3 * time.Second, 0, false}, {-time.Second, 0, false}} {
+		off, ok := clockOff(at, at.Add(tc.way), at.Add(tc.way/2-tc.ahead).UnixMilli())
+		if ok != tc.ok || ok && off != tc.ahead {
+			t.Errorf("%s under way, %s ahead: %s, %v", tc.way, tc.ahead, off, ok)
+		}
+	}
+}
+
+// M-02, architecture.md §2: every machine tells of its own clock and disk, and `status` says which one is wrong, asked
+// at any node: here a replica whose clock is two minutes ahead and whose disk is nearly full.
+func TestAlarmsNameTheMachine(t *testing.T) {
+	a := open(t, testConfig(t, "atlas"))
+	tok, terr := backend{a}.NewToken(t.Context(), board.Actor{Kind: board.ActorPerson, Name: "ann", Node: string(a.ident.ID)}, api.TokenOptions{Role: "node", TTL: 600})
+	if terr != nil {
+		t.Fatal(terr)
+	}
+	cfg := testConfig(t, "borea")
+	cfg.Token, cfg.Replica = tok.Token, true
+	cfg.Wall = func() time.Time { return time.Now().Add(2 * time.Minute) }
+	b := open(t, cfg)
+	b.space.mu.Lock()
+	b.space.look, b.space.at = func(string) (int64, error) { return 5 << 20, nil }, time.Time{}
+	b.space.mu.Unlock()
+	for _, n := range []*Node{a, b} {
+		user, _ := n.sockets()
+		cl := &api.Client{Socket: user}
+		alarms := ""
+		for end := time.Now().Add(20 * time.Second); ; {
+			s, err := api.Decode[api.Status](cl.Get(t.Context(), "/v1/status", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			alarms = strings.Join(s.Alarms, "\n")
+			if strings.Contains(alarms, "CLOCK: the clock of borea is 2m0s ahead of board time") && strings.Contains(alarms, "NOSPACE: 5 MB are left on borea") {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s shows %q", n.cfg.Name, alarms)
+			}
+			b.pokeContact()
+			<-time.After(20 * time.Millisecond)
+		}
+		if strings.Contains(alarms, "atlas") {
+			t.Errorf("atlas is blamed: %s", alarms)
+		}
+	}
+	title := "not on a full disk"
+	at := "borea"
+	a.testDo(t, board.VBoardApply, board.BoardApply{Board: "default", YAML: shell})
+	card := a.testDo(t, board.VCardAdd, board.CardAdd{CardFields: board.CardFields{Title: &title, Machine: &at, Assignee: &[]string{"sh"}[0]}})["id"].(string)
+	w, err := a.why(card)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := toJSON(t, w); !strings.Contains(text, "its disk is nearly full") {
+		t.Errorf("why says %s", text)
+	}
+}
