@@ -168,6 +168,7 @@ func (st *step) openRun(cand *Candidate, plan *StartPlan, goes going, ttl int64)
 	r.LaunchKey = r.ID + "/start"
 	if from := goes.from; from != nil {
 		r.Keeps, r.LaunchKey = from.ID, from.LaunchKey // a kept key is how it still counts as dispatched (SES-07)
+		r.Surface = from.Surface                       // the session stays what it is, whatever the profile would open
 		r.Session.Manual, r.Session.Pane, r.Session.Born, r.PID = from.Session.Manual, from.Session.Pane, from.Session.Born, from.PID
 	}
 	c.Run = r.ID

@@ -37,7 +37,7 @@ func (s *Scope) goOn(slot string, p *workflow.Profile) going {
 		return going{mode: ModeFresh, replaces: rec.SessionID}
 	}
 	g := going{mode: ModeResume, session: rec.SessionID, rec: rec}
-	if from := keepable(s.view, rec); from != nil && p.Surface == "pane" && rec.Harness == p.Harness && s.keeps(from) {
+	if from := keepable(s.view, rec); from != nil && rec.Harness == p.Harness && s.keeps(from) {
 		g.mode, g.from = ModeAdopt, from
 		return g
 	}

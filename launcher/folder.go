@@ -60,12 +60,13 @@ type Spec struct {
 	Role  string `json:"role"`
 	Order string `json:"order"`
 
-	SessionID string            `json:"session_id,omitempty"` // of the harness
-	Stdin     string            `json:"stdin,omitempty"`      // a file; "": nothing to read
-	Exits     map[string]string `json:"exits,omitempty"`      // exit code to meaning
-	Signs     []board.SpecSign  `json:"signs,omitempty"`      // line of output to meaning
-	Era       uint64            `json:"era"`
-	Epoch     uint64            `json:"epoch"`
+	SessionID  string            `json:"session_id,omitempty"`  // of the harness
+	SessionKey string            `json:"session_key,omitempty"` // member of a JSON line of its output that tells the id
+	Stdin      string            `json:"stdin,omitempty"`       // a file; "": nothing to read
+	Exits      map[string]string `json:"exits,omitempty"`       // exit code to meaning
+	Signs      []board.SpecSign  `json:"signs,omitempty"`       // line of output to meaning
+	Era        uint64            `json:"era"`
+	Epoch      uint64            `json:"epoch"`
 }
 
 // Proc is who was started: what identifies the process without its name.

@@ -45,6 +45,7 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 			rep.Order = n.stop.ID
 		}
 	case lease.ActExited:
+		rep.Session = n.told()
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
 			if rep.Means = n.means(e); e.Lapsed {

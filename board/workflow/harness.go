@@ -47,4 +47,4 @@ type Sign struct {
 }
 
 // Meanings an exit or a line of output can have (payload.means of `exited`).
-var meanings = []string{"completed", "crash", "rate_limit", "auth", "context", "stopped", "input", "turn_limit", "denied", "unavailable"}
+var meanings = []string{"completed", "crash", "rate_limit", "auth", "context", "stopped", "input", "turn_limit", "denied", "unavailable", "no_session"}

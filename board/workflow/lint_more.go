@@ -119,8 +119,6 @@ func (l *linter) later() {
 		at := "statuses." + name + ".run"
 		l.comes(s.Run.Limits.Stale != nil, s.Pos, "limits: stale", at)
 		l.comes(s.Run.Limits.Working != nil, s.Pos, "limits: working", at)
-		l.comes(s.Run.Limits.Age != nil, s.Pos, "limits: age", at)
-		l.comes(s.Run.Resume != nil, s.Pos, "resume", at)
 	}
 }
 
