@@ -21,6 +21,29 @@ func (r requestWire) fields(w *wire) {
 	str(w, 8, &r.Secret)
 	str(w, 9, &r.Place)
 	r.Args = args
+	var v Vouch
+	if r.Vouch != nil {
+		v = *r.Vouch
+	}
+	if w.nest(10, vouchWire{&v}); v.Node != "" {
+		r.Vouch = &v
+	}
+}
+
+type vouchWire struct{ *Vouch }
+
+func (v vouchWire) rest() *[]byte { return new([]byte) }
+
+func (v vouchWire) fields(w *wire) {
+	str(w, 1, &v.Node)
+	str(w, 2, &v.Session)
+	str(w, 3, &v.Harness)
+	str(w, 4, &v.Surface)
+	w.int(5, &v.PID)
+	str(w, 6, &v.Pane)
+	str(w, 7, &v.Dir)
+	w.bytes(8, &v.SecretHash)
+	w.int(9, &v.Ago)
 }
 
 // EncodeRequest is a request as it goes to another node; [DecodeRequest] reads it.
