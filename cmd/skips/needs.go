@@ -33,6 +33,7 @@ var needs = map[string]need{
 	"cgroup v2":           {cgroups, "run as root with /sys/fs/cgroup writable"},
 	"a time namespace":    {runs("unshare", "--time", "true"), "Linux 5.6 or later, run as root, apt-get install util-linux"},
 	"a network namespace": {runs("unshare", "--net", "true"), "run as root on Linux, apt-get install util-linux"},
+	"a mount":             {runs("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"), "run as root on Linux, apt-get install util-linux mount"},
 	"iproute2":            {anyProgram("ip"), "apt-get install iproute2"},
 	"etcd":                {nil, "apt-get install etcd-server (benches only)"},
 }

@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"muster/board"
-	"muster/board/workflow"
 )
 
 func (h *handler) reads(mux *http.ServeMux) {
@@ -24,6 +22,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/cards/{id}":             h.card,
 		"GET /v1/cards/{id}/runs":        h.runs,
 		"GET /v1/cards/{id}/why":         h.why,
+		"GET /v1/cards/{id}/context":     h.context,
 		"GET /v1/inbox":                  people(h.inbox),
 		"GET /v1/sessions":               people(h.sessions),
 		"GET /v1/tokens":                 people(h.tokens),
@@ -190,62 +189,6 @@ func (h *handler) cards(r *http.Request, who caller) (any, Fresh, error) {
 	return list, i, err
 }
 
-// knownFilters refuses a status or a machine that is not there: a typing mistake would be an empty list.
-func (h *handler) knownFilters(v board.View, b *board.Board, q map[string][]string) error {
-	slug := ""
-	if b != nil {
-		slug = b.Slug
-	}
-	if len(q["status"]) > 0 {
-		var known []string
-		for _, w := range h.workflows(v, slug) {
-			for _, s := range w.Order {
-				if !slices.Contains(known, s) {
-					known = append(known, s)
-				}
-			}
-		}
-		for _, s := range q["status"] {
-			if len(known) > 0 && !slices.Contains(known, s) {
-				return board.Errorf(board.Invalid, "there is no status %q", clip(s)).WithHint("there are: %s", strings.Join(known, ", "))
-			}
-		}
-	}
-	for _, m := range q["machine"] {
-		if _, err := board.FindNode(v, m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// kinds are those that events may have, on a board or on all.
-func (h *handler) kinds(r *http.Request, who caller) (any, Fresh, error) {
-	slug := r.URL.Query().Get("board")
-	if who.run != "" {
-		slug = who.board
-	}
-	var list []string
-	i, err := h.read(r, func(v board.View) error {
-		list = board.EventKinds(h.workflows(v, slug)...)
-		return nil
-	})
-	return list, i, err
-}
-
-// workflows are those in force: of a board, or of all. One that does not load is left out.
-func (h *handler) workflows(v board.View, slug string) (list []*workflow.Workflow) {
-	board.EachBoard(v, func(b *board.Board) bool {
-		if slug == "" || b.Slug == slug {
-			if w, err := h.flows.Of(v, b); err == nil {
-				list = append(list, w)
-			}
-		}
-		return true
-	})
-	return list
-}
-
 // wanted holds a card against the filters of a list.
 func wanted(c *board.Card, q map[string][]string) bool {
 	one := func(key, val string) bool {
@@ -310,6 +253,28 @@ func (h *handler) runs(r *http.Request, who caller) (any, Fresh, error) {
 		return nil
 	})
 	return list, i, err
+}
+
+// context is what a session is told of a card (BRD-20).
+func (h *handler) context(r *http.Request, who caller) (any, Fresh, error) {
+	var x CardContext
+	i, err := h.read(r, func(v board.View) error {
+		c, err := findCard(v, r.PathValue("id"), who)
+		if err != nil {
+			return err
+		}
+		b, err := findBoard(v, c.Board)
+		if err != nil {
+			return err
+		}
+		s, err := board.NewScope(v, h.flows, b, c, v.Time(), nil)
+		if err != nil {
+			return err
+		}
+		x = CardContext{Card: c.ID, Text: s.Context()}
+		return nil
+	})
+	return x, i, err
 }
 
 func (h *handler) why(r *http.Request, who caller) (any, Fresh, error) {

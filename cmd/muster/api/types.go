@@ -125,6 +125,12 @@ type CardDetail struct {
 	Deliveries  []Delivery `json:"deliveries,omitempty"`  // what its sessions were not told yet, or have not answered
 }
 
+// CardContext is what a session is told of a card.
+type CardContext struct {
+	Card string `json:"card"`
+	Text string `json:"text"`
+}
+
 // Comment is one word of a thread.
 type Comment struct {
 	Author string    `json:"author"`

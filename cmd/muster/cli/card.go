@@ -237,6 +237,18 @@ func (a *app) cardShow() *cobra.Command {
 	})
 }
 
+// contextCmd shows what a session is told of a card.
+func (a *app) contextCmd() *cobra.Command {
+	return verb("context [CARD]", "what a session is told of a card", 0, 1, func(c *cobra.Command, args []string) error {
+		id, err := a.cardArg(args)
+		if err != nil {
+			return err
+		}
+		ans, err := a.get(c.Context(), "/v1/cards/"+url.PathEscape(id)+"/context", nil)
+		return show(a, ans, err, func(x api.CardContext) []string { return []string{x.Card} }, func(x api.CardContext) { a.printf("%s\n", visible(x.Text)) })
+	})
+}
+
 // cardArg is the card of the arguments, or the session's own.
 func (a *app) cardArg(args []string) (string, error) {
 	if len(args) > 0 {

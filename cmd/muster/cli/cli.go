@@ -211,7 +211,7 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 		id, title string
 		verbs     []*cobra.Command
 	}{
-		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.runsCmd()}, a.sayCmds()...)},
+		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
 		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.workflowCmd(), a.eventsCmd(), a.dispatchCmd()}},
 		{"tell", "Who is told:", a.tellCmds()},
 		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.statusCmd(), a.nodeCmd(), a.tokenCmd(), a.checkCmd()}},

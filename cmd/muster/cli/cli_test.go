@@ -298,6 +298,11 @@ func TestWrites(t *testing.T) {
 	step("archive", "d-4")
 	step("unarchive", "d-4")
 	step("reassign", "d-2", "codex")
+	step("move", "d-2", "--machine", "atlas", "--why", "its data is there")
+	step("move", "d-2", "--machine", "nowhere")
+	step("move", "d-2", "--machine", "any", "--json")
+	step("context", "d-2")
+	step("node", "set", "atlas", "local=none")
 	step("card", "add", "several things", "--triage")
 	step("decompose", "d-5", "--child", "one@script", "--child", "two")
 	step("card", "list")
@@ -339,6 +344,16 @@ func TestExitCodes(t *testing.T) {
 		{2, "use: muster card add TITLE", []string{"card", "add"}},
 		{2, "use: muster card show", []string{"card", "show", "a", "b"}},
 		{2, "which card", []string{"card", "show"}},
+		{2, "use: muster move CARD", []string{"move", "d-1"}},
+		{2, "say --why", []string{"move", "d-1", "--machine", "any", "--force"}},
+		{2, "use: muster node set", []string{"node", "set", "atlas", "role=king"}},
+		{1, "no card", []string{"context", "d-99"}},
+		{1, `there is no status "bogus"`, []string{"card", "list", "--status", "bogus"}},
+		{1, "nowhere", []string{"card", "list", "--machine", "nowhere"}},
+		{1, `no events of the kind "bogus"`, []string{"events", "--kind", "bogus"}},
+		{1, `no events of the kind "bogus"`, []string{"events", "-f", "--kind", "bogus"}},
+		{1, "no board", []string{"events", "--board", "bogus"}},
+		{2, "use: muster comment CARD TEXT", []string{"comment", "d-1", " "}},
 		{2, "use: muster comment CARD TEXT", []string{"comment", "words"}},
 		{2, "change what", []string{"card", "edit", "d-1"}},
 		{2, "is no time", []string{"card", "add", "x", "--start-after", "later"}},
@@ -445,7 +460,7 @@ func TestVerbs(t *testing.T) {
 	for _, v := range strings.Split("up,join,stop,restart,token create,token list,token revoke,status,node list,node show,node promote,node demote,board create,board apply,board set,board list,board show,"+
 		"card add,card list,card show,card edit,card link,card unlink,event,comment,block,unblock,complete,request-review,request-changes,start,stop-run,cancel,reclaim,reopen,archive,unarchive,forget,"+
 		"subscribe,unsubscribe,inbox,send,"+
-		"specify,decompose,reassign,heartbeat,why,dispatch,log,runs,events,wait,workflow lint,workflow test,workflow graph,workflow show,check,demo,version,completion", ",") {
+		"specify,decompose,reassign,move,context,node set,heartbeat,why,dispatch,log,runs,events,wait,workflow lint,workflow test,workflow graph,workflow show,check,demo,version,completion", ",") {
 		out := w.ok(append(strings.Fields(v), "--help")...)
 		if first, _, _ := strings.Cut(out, "\n"); first == "" || !strings.Contains(out, "muster "+v) {
 			t.Errorf("muster %s --help: %s", v, out)

@@ -63,7 +63,7 @@ var words = []word{
 }
 
 func (a *app) sayCmds() []*cobra.Command {
-	cmds := []*cobra.Command{a.eventCmd(), a.reassignCmd(), a.decomposeCmd()}
+	cmds := []*cobra.Command{a.eventCmd(), a.reassignCmd(), a.decomposeCmd(), a.moveCmd()}
 	for _, w := range words {
 		cmds = append(cmds, a.wordCmd(w))
 	}
@@ -155,6 +155,38 @@ func (a *app) reassignCmd() *cobra.Command {
 		req.Card, req.Payload = args[0], map[string]any{"assignee": args[1]}
 		return a.say(c, req)
 	})
+	c.Flags().StringVar(&req.Why, "why", "", "why")
+	c.Flags().BoolVar(&req.Force, "force", false, "also take its session for dead, without its machine's word")
+	return c
+}
+
+// moveCmd binds a card to another machine; what was there stays behind, and is said.
+func (a *app) moveCmd() *cobra.Command {
+	req := board.Move{}
+	c := verb("move CARD --machine N|any", "let a card run on another machine", 1, 1, func(c *cobra.Command, args []string) error {
+		req.Card = args[0]
+		if req.Machine == "" {
+			return usagef("use: muster move CARD --machine N|any")
+		}
+		if req.Force && req.Why == "" {
+			return usagef("--force also takes its session for dead, and two may overlap if it is not: say --why")
+		}
+		ans, err := a.do(c.Context(), board.VMove, req)
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) {
+			where := "on any machine"
+			if r.Machine != "" {
+				where = "on " + oneLine(r.Machine)
+			}
+			a.printf("%s runs %s from now on\n", oneLine(r.ID), where)
+			for _, l := range r.Left {
+				a.printf("  left behind: %s\n", oneLine(l))
+			}
+			if r.To != r.From {
+				a.printf("%s: %s -> %s\n", oneLine(r.ID), oneLine(r.From), oneLine(r.To))
+			}
+		})
+	})
+	c.Flags().StringVar(&req.Machine, "machine", "", "the machine, or any")
 	c.Flags().StringVar(&req.Why, "why", "", "why")
 	c.Flags().BoolVar(&req.Force, "force", false, "also take its session for dead, without its machine's word")
 	return c

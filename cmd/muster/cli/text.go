@@ -10,22 +10,23 @@ import (
 
 // doneAnswer is what requests are answered with: each fills what it has.
 type doneAnswer struct {
-	ID      string `json:"id"`
-	Status  string `json:"status"`
-	From    string `json:"from"`
-	To      string `json:"to"`
-	Run     string `json:"run"`
-	Machine string `json:"machine"`
-	Node    string `json:"node"`
-	Board   string `json:"board"`
-	Slug    string `json:"slug"`
-	Prefix  string `json:"prefix"`
-	Version uint64 `json:"version"`
-	Moved   int    `json:"moved"`
-	DryRun  bool   `json:"dry_run"`
-	Role    string `json:"role"`
-	Voters  int    `json:"voters"` // of a promotion or demotion: how many vote now, and will soon
-	Soon    int    `json:"voters_soon"`
+	ID      string   `json:"id"`
+	Status  string   `json:"status"`
+	From    string   `json:"from"`
+	To      string   `json:"to"`
+	Run     string   `json:"run"`
+	Machine string   `json:"machine"`
+	Node    string   `json:"node"`
+	Board   string   `json:"board"`
+	Slug    string   `json:"slug"`
+	Prefix  string   `json:"prefix"`
+	Version uint64   `json:"version"`
+	Moved   int      `json:"moved"`
+	DryRun  bool     `json:"dry_run"`
+	Left    []string `json:"left"` // what a move leaves behind
+	Role    string   `json:"role"`
+	Voters  int      `json:"voters"` // of a promotion or demotion: how many vote now, and will soon
+	Soon    int      `json:"voters_soon"`
 }
 
 // fields prints names and values, and leaves out what is empty.
