@@ -42,39 +42,55 @@ func (r *Reconciler) prepare(n *run) {
 // spawn starts the keeper of a run that has passed the last check, with the
 // deadlines of the contact it was passed at.
 func (r *Reconciler) spawn(n *run, s *seen) {
-	n.stage = lease.StageSpawned
+	n.stage, n.busy = lease.StageSpawned, true
 	n.spec.Boot = BootID()
 	n.spec.StartBy = s.clock.StartBy(n.spec.Lease)
 	n.spec.Deadline = 0 // without a lease nothing ends it but its own end or an order
 	if at, ok := s.clock.Deadline(n.spec.Lease); ok {
 		n.spec.Deadline = at
 	}
-	err := writeJSON(n.dir, fileSpec, n.spec, false)
-	var link Session
-	if err == nil {
-		link, err = r.cfg.Runner.Start(n.dir)
-	}
+	dir, spec := n.dir, *n.spec
+	r.wg.Add(1)
+	go func() { // beside the loop: a fork on a busy machine takes its time, and others' stops must not wait for it
+		defer r.wg.Done()
+		err := writeJSON(dir, fileSpec, &spec, false)
+		var link Session
+		if err == nil {
+			link, err = r.cfg.Runner.Start(dir)
+		}
+		if !r.post(func() { r.spawned(n, link, err) }) && link != nil {
+			link.Close() // the next Open finds it
+		}
+	}()
+}
+
+// spawned takes over the keeper that spawn has started. What became of the run's
+// orders meanwhile, the next pass looks at; the keeper has looked at its folder.
+func (r *Reconciler) spawned(n *run, link Session, err error) {
+	n.busy = false
 	if err != nil {
 		n.stage, n.failed = lease.StageOver, err.Error()
 		r.log.Error("keeper cannot be started", "run", n.id, "err", err)
-		return
+	} else {
+		r.cfg.at("spawned")
+		r.follow(n, link)
 	}
-	r.cfg.at("spawned")
-	r.follow(n, link)
+	r.Wake()
 }
 
 // follow takes over a living keeper and watches it.
 func (r *Reconciler) follow(n *run, link Session) {
 	n.link, n.asked = link, false
-	h := held{Session: link}
+	h := held{Session: link, extend: make(chan struct{}, 1)}
 	if n.spec != nil {
 		h.lease = n.spec.Lease
 	}
 	r.mu.Lock()
 	r.links[n.id] = h
 	r.mu.Unlock()
-	if at, ok := r.cfg.Clock().Deadline(h.lease); ok {
-		_ = link.Extend(at) // a keeper that is gone is seen by Done
+	if h.lease > 0 {
+		r.wg.Add(1)
+		go r.extender(h)
 	}
 	r.wg.Add(1)
 	go func() {
@@ -133,11 +149,15 @@ func (r *Reconciler) kill(n *run, why string) {
 		patience = n.spec.Kill
 	}
 	r.log.Info("session is stopped", "run", n.id, "why", why)
-	if err := n.link.Stop(patience, why); err != nil {
-		n.link.Close()
-		return
-	}
 	n.asked = true
+	link := n.link
+	r.wg.Add(1)
+	go func() { // beside the loop: a frozen keeper does not read
+		defer r.wg.Done()
+		if err := link.Stop(patience, why); err != nil {
+			link.Close() // its end is seen by who follows it; adopted anew, it is asked again
+		}
+	}()
 }
 
 // reap ends what a dead keeper left behind.

@@ -46,8 +46,7 @@ type Reconciler struct {
 	pushes []pushed        // not yet looked at by the loop
 	fail   error
 
-	extend chan struct{}
-	once   sync.Once
+	once sync.Once
 }
 
 // warmer is a Runner that can have a keeper ready in advance.
@@ -64,17 +63,19 @@ func New(cfg Config) (*Reconciler, error) {
 	r := &Reconciler{
 		cfg: cfg, log: cfg.Logger.With("component", "launcher"),
 		calls: make(chan func()), wake: make(chan struct{}, 1), stop: make(chan struct{}),
-		starts: make(chan struct{}, cfg.Starts), extend: make(chan struct{}, 1),
+		starts: make(chan struct{}, cfg.Starts),
 		orders: lease.NewOrders(), runs: map[string]*run{}, dirty: map[string]string{}, links: map[string]held{},
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r, nil
 }
 
-// held is a living keeper and the lease of its session.
+// held is a living keeper and the lease of its session. extend has one slot: the
+// deadline may have moved.
 type held struct {
 	Session
-	lease time.Duration
+	lease  time.Duration
+	extend chan struct{}
 }
 
 var errClosed = errors.New("the launcher is closed")
@@ -112,9 +113,8 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 	if w, ok := r.cfg.Runner.(warmer); ok {
 		w.Warm()
 	}
-	r.wg.Add(3)
+	r.wg.Add(2)
 	go r.loop()
-	go r.extender()
 	go r.box.send()
 	r.Wake()
 	return nil
@@ -210,44 +210,44 @@ func (r *Reconciler) takePushes() {
 // from the sending of the contact that was answered (architecture.md §5), and
 // what waited for a contact may start.
 func (r *Reconciler) Contact() {
-	notify(r.extend)
+	r.mu.Lock()
+	for _, l := range r.links {
+		notify(l.extend)
+	}
+	r.mu.Unlock()
 	r.Wake()
 }
 
-// extender tells new deadlines to the keepers, beside the loop: one that does
-// not read must not hold up the others' starts.
-func (r *Reconciler) extender() {
+// extender tells new deadlines to one keeper, beside the loop and beside the other
+// keepers: one that does not read (it is frozen) must hold up neither the others'
+// starts nor their deadlines. It ends with the link.
+func (r *Reconciler) extender(l held) {
 	defer r.wg.Done()
 	for {
+		if at, ok := r.cfg.Clock().Deadline(l.lease); ok {
+			if err := l.Extend(at); err != nil {
+				l.Close() // found again by its socket, if it lives
+				return
+			}
+		}
 		select {
-		case <-r.extend:
+		case <-l.extend:
+		case <-l.Done():
+			return
 		case <-r.stop:
 			return
-		}
-		clock := r.cfg.Clock()
-		r.mu.Lock()
-		var list []held
-		for _, l := range r.links {
-			if l.lease > 0 {
-				list = append(list, l)
-			}
-		}
-		r.mu.Unlock()
-		for _, l := range list {
-			if at, ok := clock.Deadline(l.lease); ok {
-				if err := l.Extend(at); err != nil {
-					l.Close() // found again by its socket, if it lives
-				}
-			}
 		}
 	}
 }
 
-// post runs fn in the loop, in order with everything else that is decided.
-func (r *Reconciler) post(fn func()) {
+// post runs fn in the loop, in order with everything else that is decided; false
+// when the launcher is closed.
+func (r *Reconciler) post(fn func()) bool {
 	select {
 	case r.calls <- fn:
+		return true
 	case <-r.stop:
+		return false
 	}
 }
 

@@ -180,7 +180,7 @@ func (r *Reconciler) decideRun(n *run, s *seen) (step, bool) {
 			return step{n: n, d: d}, true
 		case lease.DoSpawn:
 			r.spawn(n, s)
-			continue
+			return step{}, false
 		case lease.DoKill:
 			r.kill(n, d.Why)
 		case lease.DoReap:
