@@ -26,6 +26,7 @@ const (
 	fileExit   = "exit.json"   // how it ended; written when the whole tree is dead
 	fileSocket = "k.sock"      // the keeper's control socket
 	fileLog    = "log"         // stdout and stderr of the session
+	fileCut    = "log.cut"     // what was taken out of a log that grew too long
 	fileKeeper = "keeper.log"  // the keeper's own last words
 	fileSecret = "secret.json" // run, role, slot and secret, for the session
 	fileWords  = "words"       // what the session said, with its outcome

@@ -141,6 +141,7 @@ func (k *keeper) run() (*Exit, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer bound()()
 	k.tree = tree{pid: g.pid, leaf: g.leaf}
 	k.deadline = k.spec.Deadline
 	proc := &Proc{PID: g.pid, Start: startOf(g.pid), Boot: bootID(), Nonce: k.spec.Nonce, Keeper: os.Getpid(), Cgroup: g.leaf}

@@ -11,15 +11,14 @@ import (
 	"muster/board"
 )
 
-// ReadLog reads a run's output from a byte on, at most max bytes. next is where
-// to go on, eof says that nothing will come any more. With wait it comes back
+// ReadLog reads a run's output from a byte on, at most max bytes; what a log that
+// grew too long has lost is told by a mark in its place. next is where to go on, eof says that nothing will come any more. With wait it comes back
 // when there is something new, when the run has ended, or when ctx ends (with
 // nothing, which is no error).
 func (r *Reconciler) ReadLog(ctx context.Context, run string, from int64, max int, wait bool) (b []byte, next int64, eof bool, err error) {
 	dir := r.runDir(run)
 	if dir == "" || !exists(dir) {
-		return nil, from, false, board.Errorf(board.NotFound, "%s has no log of run %q (any more)", r.cfg.Name, run).
-			WithHint("the newest %d runs of a node keep theirs", r.cfg.KeepRuns)
+		return nil, from, false, r.noLog(run)
 	}
 	if from < 0 || max <= 0 {
 		return nil, from, false, board.Errorf(board.Invalid, "log of run %s: from byte %d, at most %d bytes", run, from, max)
@@ -27,13 +26,12 @@ func (r *Reconciler) ReadLog(ctx context.Context, run string, from int64, max in
 	var w *watcher
 	for {
 		ended := exists(filepath.Join(dir, fileExit)) // before the log is read: what was written is then all
-		b, err := readAt(filepath.Join(dir, fileLog), from, max)
+		b, next, more, err := readOutput(dir, from, max)
 		if err != nil {
 			return nil, from, false, board.Errorf(board.Internal, "log of run %s: %v", run, err)
 		}
-		next := from + int64(len(b))
 		if len(b) > 0 || ended || !wait || ctx.Err() != nil {
-			return b, next, ended && len(b) < max, nil
+			return b, next, ended && !more, nil
 		}
 		if w == nil { // watch first, then look once more
 			if w, err = watch(dir); err != nil {
@@ -61,13 +59,4 @@ func readAt(path string, from int64, max int) ([]byte, error) {
 		err = nil
 	}
 	return b[:n], err
-}
-
-func readTail(path string, max int64) []byte {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	b, _ := readAt(path, st.Size()-min(max, st.Size()), int(max))
-	return b
 }

@@ -3,7 +3,6 @@ package launcher
 import (
 	"encoding/json"
 	"log/slog"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
@@ -75,7 +74,7 @@ func (n *run) means(e *Exit) string {
 	if len(n.spec.Signs) == 0 {
 		return ""
 	}
-	tail := readTail(filepath.Join(n.dir, fileLog), meansTail)
+	tail := tailOf(n.dir, meansTail)
 	for _, s := range n.spec.Signs {
 		if re, err := regexp.Compile("(?m)" + s.Matches); err == nil && re.Match(tail) {
 			return s.Means
