@@ -56,6 +56,8 @@ type Backend interface {
 	Subscribe(filter func(board.Table, string) bool) Sub
 	ReadLog(ctx context.Context, run string, from int64, most int, wait bool) (LogChunk, error)
 	Info() Info
+	// Self is the node's id and name: every caller is named with them.
+	Self() (id, name string)
 	Hash() string
 	NewToken(ctx context.Context, actor board.Actor, o TokenOptions) (TokenAnswer, *board.Error)
 	Stop(restart bool)

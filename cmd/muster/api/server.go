@@ -1,12 +1,9 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -52,25 +49,30 @@ type Sockets struct {
 
 // Server serves the two unix sockets.
 type Server struct {
-	http []*http.Server
-	wg   sync.WaitGroup
-	once sync.Once
+	http   []*http.Server
+	plain  []*plain
+	wg     sync.WaitGroup
+	once   sync.Once
+	cancel context.CancelFunc
 }
 
 // Serve opens both sockets, 0600. A stale socket file of a dead node is replaced;
 // the folder's lock has made sure that no other node is alive.
 func Serve(b Backend, s Sockets) (*Server, error) {
-	srv := &Server{}
+	ctx, cancel := context.WithCancel(context.Background())
+	srv := &Server{cancel: cancel}
 	for door, path := range map[Door]string{DoorUser: s.User, DoorSession: s.Session} {
 		l, err := listenUnix(path)
 		if err != nil {
 			srv.Close()
 			return nil, err
 		}
-		h := &http.Server{Handler: Handler(b, door, s.Logger), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-			ConnContext: func(ctx context.Context, c net.Conn) context.Context { return withPeer(ctx, c, door, s.InKeeperTree) }}
-		srv.http = append(srv.http, h)
-		srv.wg.Go(func() { _ = h.Serve(l) })
+		h := newHandler(b, door, s.Logger)
+		p := newPlain(ctx, l, h, func(c net.Conn) peerInfo { return peerOf(c, door, s.InKeeperTree) })
+		full := &http.Server{Handler: h.mux(), ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10, ConnContext: p.withPeer}
+		srv.http, srv.plain = append(srv.http, full), append(srv.plain, p)
+		srv.wg.Go(p.serve)
+		srv.wg.Go(func() { _ = full.Serve(p) })
 	}
 	return srv, nil
 }
@@ -78,6 +80,10 @@ func Serve(b Backend, s Sockets) (*Server, error) {
 // Close ends the sockets and waits; streams are cut.
 func (s *Server) Close() {
 	s.once.Do(func() {
+		s.cancel()
+		for _, p := range s.plain {
+			p.Close()
+		}
 		for _, h := range s.http {
 			h.Close()
 		}
@@ -115,7 +121,7 @@ type peerInfo struct {
 
 type peerKey struct{}
 
-func withPeer(ctx context.Context, c net.Conn, door Door, inTree func(int) bool) context.Context {
+func peerOf(c net.Conn, door Door, inTree func(int) bool) peerInfo {
 	p := peerInfo{}
 	uid, pid, ok := peerCred(c)
 	if !ok {
@@ -132,7 +138,7 @@ func withPeer(ctx context.Context, c net.Conn, door Door, inTree func(int) bool)
 			p.refused = "a session speaks through its own socket (MUSTER_SOCKET), with its run's secret"
 		}
 	}
-	return context.WithValue(ctx, peerKey{}, p)
+	return p
 }
 
 // handler answers one door.
@@ -145,17 +151,24 @@ type handler struct {
 
 // Handler is the API for one door.
 func Handler(b Backend, door Door, log *slog.Logger) http.Handler {
+	return newHandler(b, door, log).mux()
+}
+
+func newHandler(b Backend, door Door, log *slog.Logger) *handler {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{b: b, door: door, log: log, flows: board.NewWorkflows()}
+	return &handler{b: b, door: door, log: log, flows: board.NewWorkflows()}
+}
+
+func (h *handler) mux() http.Handler {
 	mux := http.NewServeMux()
 	h.reads(mux)
 	mux.HandleFunc("GET /v1/id", h.wrap(h.mint))
-	if door != DoorSession {
+	if h.door != DoorSession {
 		mux.HandleFunc("POST /v1/token", h.wrap(h.token))
 	}
-	if door == DoorUser {
+	if h.door == DoorUser {
 		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))
 	}
 	mux.HandleFunc("POST /v1/do", h.wrap(h.do))
@@ -183,25 +196,29 @@ type caller struct {
 
 func (h *handler) caller(r *http.Request) (caller, error) {
 	p, _ := r.Context().Value(peerKey{}).(peerInfo)
+	return h.callerOf(p, r.Header.Get("Authorization"))
+}
+
+func (h *handler) callerOf(p peerInfo, authorization string) (caller, error) {
 	if p.refused != "" {
 		return caller{}, board.Errorf(board.Refused, "%s", p.refused)
 	}
-	info := h.b.Info()
-	kind, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	node, name := h.b.Self()
+	kind, rest, _ := strings.Cut(authorization, " ")
 	switch h.door {
 	case DoorSession:
 		run, secret, ok := strings.Cut(rest, ":")
 		if kind != "Run" || !ok || run == "" || secret == "" {
 			return caller{}, board.Errorf(board.Refused, "this socket takes run secrets only").WithHint("a session's verbs find it by MUSTER_SECRET_FILE; people use muster.sock")
 		}
-		return caller{actor: board.Actor{Kind: board.ActorRun, Run: run, Name: run, Node: info.ID}, secret: secret, run: run}, nil
+		return caller{actor: board.Actor{Kind: board.ActorRun, Run: run, Name: run, Node: node}, secret: secret, run: run}, nil
 	case DoorToken:
 		if kind != "Bearer" || rest == "" {
 			return caller{}, board.Errorf(board.Refused, "this door takes a token").WithHint("make one with: muster token create --role member; then --token-file F")
 		}
-		return caller{actor: board.Actor{Kind: board.ActorPerson, Name: "token", Node: info.ID}, secret: rest}, nil
+		return caller{actor: board.Actor{Kind: board.ActorPerson, Name: "token", Node: node}, secret: rest}, nil
 	}
-	return caller{actor: board.Actor{Kind: board.ActorPerson, Name: orElse(p.name, "user") + "@" + info.Name, Node: info.ID}}, nil
+	return caller{actor: board.Actor{Kind: board.ActorPerson, Name: orElse(p.name, "user") + "@" + name, Node: node}}, nil
 }
 
 func orElse(s, other string) string {
@@ -238,154 +255,15 @@ func (h *handler) wrap(fn answerFunc) http.HandlerFunc {
 	}
 }
 
-func timeoutOf(r *http.Request) time.Duration {
-	d, err := time.ParseDuration(r.Header.Get(HeaderTimeout))
+func timeoutOf(r *http.Request) time.Duration { return timeoutFrom(r.Header.Get(HeaderTimeout)) }
+
+func timeoutFrom(text string) time.Duration {
+	if text == "" {
+		return defaultTimeout
+	}
+	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return defaultTimeout
 	}
 	return min(d, maxTimeout)
-}
-
-var statusOf = map[board.Code]int{board.Invalid: 400, board.NotFound: 404, board.Refused: 409, board.Conflict: 409, board.Exhausted: 413,
-	board.Unavailable: 503, board.UnknownOutcome: 504, board.Internal: 500}
-
-func send(w http.ResponseWriter, data any, f Fresh, err error, id string) {
-	env := Envelope{V: Version, Index: f.Index}
-	if f.Age >= 0 && err == nil {
-		ms := f.Age.Milliseconds()
-		env.AgeMS = &ms
-	}
-	status := http.StatusOK
-	if err != nil {
-		env.Error = failure(err, id)
-		status = cmp.Or(statusOf[env.Error.Code], http.StatusInternalServerError)
-	} else if data != nil {
-		b, jerr := json.Marshal(data)
-		if jerr != nil {
-			env.Error, status = failure(jerr, id), 500
-		}
-		env.Data = b
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(env)
-}
-
-func tooLarge() *board.Error {
-	return board.Errorf(board.Exhausted, "the request is larger than %d MB", maxBody>>20).WithHint("keep large text in files")
-}
-
-func failure(err error, id string) *Failure {
-	var e *board.Error
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		e = tooLarge()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		e = board.Errorf(board.Unavailable, "no answer in time").WithHint("see: muster status")
-	case !errors.As(err, &e):
-		e = board.Errorf(board.Internal, "%v", err)
-	}
-	f := &Failure{Error: *e}
-	if e.Code == board.UnknownOutcome || e.Code == board.Unavailable {
-		f.RequestID = id
-	}
-	return f
-}
-
-// bodyTime is how long a caller may take to send what it asks.
-const bodyTime = 30 * time.Second
-
-func decode(r *http.Request, into any) error {
-	if w, ok := r.Context().Value(writerKey{}).(http.ResponseWriter); ok {
-		rc := http.NewResponseController(w)
-		_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
-		defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	}
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return err
-		}
-		return board.Errorf(board.Invalid, "request: %v", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return board.Errorf(board.Invalid, "request: more than one JSON value")
-	}
-	return nil
-}
-
-// spoken are the verbs that come through a door; nodes and the fleet have their own ways.
-var spoken = map[string]bool{board.VBoardCreate: true, board.VBoardApply: true, board.VBoardSet: true, board.VCardAdd: true, board.VCardEdit: true,
-	board.VCardLink: true, board.VCardUnlink: true, board.VEvent: true, board.VStart: true, board.VTokenRevoke: true, board.VNodeVote: true, board.VNodeSet: true, board.VMove: true, board.VBarrier: true,
-	board.VSubscribe: true, board.VInboxAck: true, board.VSend: true, board.VWebhook: true}
-
-// do executes one request.
-func (h *handler) do(r *http.Request, c caller) (any, Fresh, error) {
-	var d Do
-	if err := decode(r, &d); err != nil {
-		return nil, unread, err
-	}
-	if c.run != "" && d.Verb != board.VEvent && d.Verb != board.VCardAdd {
-		return nil, unread, board.Errorf(board.Refused, "%s is not for sessions", clip(d.Verb)).WithHint("a session says events of its card, and files cards")
-	}
-	if !spoken[d.Verb] {
-		return nil, unread, board.Errorf(board.Invalid, "unknown verb %q", clip(d.Verb)).WithHint("the node may be older than the command; see: muster version")
-	}
-	if d.ID == "" {
-		d.ID = r.Header.Get(HeaderRequestID)
-	}
-	if d.ID == "" {
-		d.ID = h.b.MintID()
-	}
-	w, _ := r.Context().Value(writerKey{}).(http.ResponseWriter)
-	if w != nil {
-		w.Header().Set(HeaderRequestID, d.ID)
-	}
-	req := board.Request{ID: d.ID, Retry: d.Retry, Actor: c.actor, Verb: d.Verb, Args: d.Args, Secret: c.secret}
-	var res board.Result
-	if c.run != "" {
-		res = h.b.SessionSay(r.Context(), c.run, c.secret, req)
-	} else {
-		res = h.b.Do(r.Context(), req)
-	}
-	if res.Err != nil {
-		return nil, unread, res.Err
-	}
-	return res.Data, Fresh{Index: res.Seq, Age: -1}, nil
-}
-
-type writerKey struct{}
-
-// token makes a token. Through the mesh's door the caller's own token must be a
-// manager's: the executor is asked in this node's name.
-func (h *handler) token(r *http.Request, c caller) (any, Fresh, error) {
-	var o TokenOptions
-	if err := decode(r, &o); err != nil {
-		return nil, unread, err
-	}
-	if h.door == DoorToken {
-		role, err := h.tokenRole(r.Context(), c.secret)
-		if err != nil {
-			return nil, unread, err
-		}
-		if role != "manager" {
-			return nil, unread, board.Errorf(board.Refused, "%s: the role %q may not do that", board.VTokenCreate, role)
-		}
-	}
-	ans, err := h.b.NewToken(r.Context(), c.actor, o)
-	if err != nil {
-		return nil, unread, err
-	}
-	return ans, unread, nil
-}
-
-func (h *handler) mint(*http.Request, caller) (any, Fresh, error) { return h.b.MintID(), unread, nil }
-
-func (h *handler) stop(r *http.Request, _ caller) (any, Fresh, error) {
-	info := h.b.Info()
-	h.b.Stop(r.URL.Query().Get("restart") == "true")
-	return info, unread, nil
 }

@@ -250,6 +250,8 @@ func (b backend) Info() api.Info {
 	return api.Info{ID: string(n.ident.ID), Name: n.cfg.Name, Fleet: n.mem.Fleet, Data: n.cfg.Data, Addr: addr, Version: n.cfg.Version, PID: os.Getpid(), Started: n.begun.UTC()}
 }
 
+func (b backend) Self() (id, name string) { return string(b.n.ident.ID), b.n.cfg.Name }
+
 func (b backend) Hash() string {
 	seq, h := b.n.store.SeqHash()
 	return hex.EncodeToString(h[:]) + "@" + strconv.FormatUint(seq, 10)

@@ -253,6 +253,12 @@ func (f *Fleet) Info() api.Info {
 	return api.Info{ID: f.Local, Name: "atlas", Fleet: "fleet0", Data: "/data/atlas", Addr: "192.0.2.1:7100", Version: "test", PID: 42, Started: Begin.Add(time.Duration(f.starts) * time.Hour)}
 }
 
+// Self implements api.Backend.
+func (f *Fleet) Self() (id, name string) {
+	x := f.Info()
+	return x.ID, x.Name
+}
+
 // Hash implements api.Backend.
 func (f *Fleet) Hash() string { return "00ff@1" }
 

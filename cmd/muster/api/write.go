@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"muster/board"
+)
+
+// bodyTime is how long a caller may take to send what it asks.
+const bodyTime = 30 * time.Second
+
+func decode(r *http.Request, into any) error {
+	if w, ok := r.Context().Value(writerKey{}).(http.ResponseWriter); ok {
+		rc := http.NewResponseController(w)
+		_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
+		defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	}
+	return decodeFrom(r.Body, into)
+}
+
+// decodeFrom reads one JSON value, strictly, and nothing after it.
+func decodeFrom(from io.Reader, into any) error {
+	d := json.NewDecoder(from)
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return err
+		}
+		return board.Errorf(board.Invalid, "request: %v", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return board.Errorf(board.Invalid, "request: more than one JSON value")
+	}
+	return nil
+}
+
+// spoken are the verbs that come through a door; nodes and the fleet have their own ways.
+var spoken = map[string]bool{board.VBoardCreate: true, board.VBoardApply: true, board.VBoardSet: true, board.VCardAdd: true, board.VCardEdit: true,
+	board.VCardLink: true, board.VCardUnlink: true, board.VEvent: true, board.VStart: true, board.VTokenRevoke: true, board.VNodeVote: true, board.VNodeSet: true, board.VMove: true, board.VBarrier: true,
+	board.VSubscribe: true, board.VInboxAck: true, board.VSend: true, board.VWebhook: true}
+
+// do executes one request.
+func (h *handler) do(r *http.Request, c caller) (any, Fresh, error) {
+	var d Do
+	if err := decode(r, &d); err != nil {
+		return nil, unread, err
+	}
+	d.ID = orElse(d.ID, r.Header.Get(HeaderRequestID))
+	w, _ := r.Context().Value(writerKey{}).(http.ResponseWriter)
+	return h.write(r.Context(), c, d, func(id string) {
+		if w != nil {
+			w.Header().Set(HeaderRequestID, id)
+		}
+	})
+}
+
+// write executes one request; under is told its id before.
+func (h *handler) write(ctx context.Context, c caller, d Do, under func(id string)) (any, Fresh, error) {
+	if c.run != "" && d.Verb != board.VEvent && d.Verb != board.VCardAdd {
+		return nil, unread, board.Errorf(board.Refused, "%s is not for sessions", clip(d.Verb)).WithHint("a session says events of its card, and files cards")
+	}
+	if !spoken[d.Verb] {
+		return nil, unread, board.Errorf(board.Invalid, "unknown verb %q", clip(d.Verb)).WithHint("the node may be older than the command; see: muster version")
+	}
+	if d.ID == "" {
+		d.ID = h.b.MintID()
+	}
+	under(d.ID)
+	req := board.Request{ID: d.ID, Retry: d.Retry, Actor: c.actor, Verb: d.Verb, Args: d.Args, Secret: c.secret}
+	var res board.Result
+	if c.run != "" {
+		res = h.b.SessionSay(ctx, c.run, c.secret, req)
+	} else {
+		res = h.b.Do(ctx, req)
+	}
+	if res.Err != nil {
+		return nil, unread, res.Err
+	}
+	return res.Data, Fresh{Index: res.Seq, Age: -1}, nil
+}
+
+type writerKey struct{}
+
+// token makes a token. Through the mesh's door the caller's own token must be a
+// manager's: the executor is asked in this node's name.
+func (h *handler) token(r *http.Request, c caller) (any, Fresh, error) {
+	var o TokenOptions
+	if err := decode(r, &o); err != nil {
+		return nil, unread, err
+	}
+	if h.door == DoorToken {
+		role, err := h.tokenRole(r.Context(), c.secret)
+		if err != nil {
+			return nil, unread, err
+		}
+		if role != "manager" {
+			return nil, unread, board.Errorf(board.Refused, "%s: the role %q may not do that", board.VTokenCreate, role)
+		}
+	}
+	ans, err := h.b.NewToken(r.Context(), c.actor, o)
+	if err != nil {
+		return nil, unread, err
+	}
+	return ans, unread, nil
+}
+
+func (h *handler) mint(*http.Request, caller) (any, Fresh, error) { return h.b.MintID(), unread, nil }
+
+func (h *handler) stop(r *http.Request, _ caller) (any, Fresh, error) {
+	info := h.b.Info()
+	h.b.Stop(r.URL.Query().Get("restart") == "true")
+	return info, unread, nil
+}
