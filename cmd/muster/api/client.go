@@ -276,6 +276,9 @@ func (c *Client) Events(ctx context.Context, query url.Values, fn func(Event) bo
 	}
 }
 
+// maxLine is the longest line of a stream that is read; events are far smaller.
+const maxLine = 4 << 20
+
 // stream reads one stream; open tells that the node answered it.
 func (c *Client) stream(ctx context.Context, q url.Values, fn func(Event) bool) (open bool, last string, stop bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://muster/v1/events?"+q.Encode(), nil)
@@ -296,7 +299,7 @@ func (c *Client) stream(ctx context.Context, q url.Values, fn func(Event) bool) 
 		return false, "", false, err
 	}
 	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, 4<<20)
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		if len(lines.Bytes()) == 0 {
 			continue // the node is alive
@@ -310,6 +313,9 @@ func (c *Client) stream(ctx context.Context, q url.Values, fn func(Event) bool) 
 		if !fn(e) {
 			return true, last, true, nil
 		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) { // again from the cursor it would come again
+		return true, last, false, board.Errorf(board.Internal, "the event after %s is larger than %d MB", orElse(last, "the cursor"), maxLine>>20)
 	}
 	return true, last, false, lines.Err()
 }

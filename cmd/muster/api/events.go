@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -118,13 +119,13 @@ func (h *handler) list(r *http.Request, who caller) (any, Fresh, error) {
 	if err != nil {
 		return nil, unread, err
 	}
-	list, _, fresh, err := h.page(r, cursor, f)
+	list, _, fresh, err := h.page(r.Context(), consistent(r), cursor, f)
 	return list, fresh, err
 }
 
 // page reads a bounded number of events after the cursor; next is where to read on.
-func (h *handler) page(r *http.Request, cursor string, f filter) (list []Event, next string, fresh Fresh, err error) {
-	fresh, err = h.read(r, func(v board.View) error {
+func (h *handler) page(ctx context.Context, consistent bool, cursor string, f filter) (list []Event, next string, fresh Fresh, err error) {
+	fresh, err = h.b.Read(ctx, consistent, func(v board.View) error {
 		read := 0
 		list, next = []Event{}, cursor
 		board.EachEvent(v, cursor, func(key string, e *board.Event) bool {
@@ -234,8 +235,8 @@ func (s *stream) follow(w http.ResponseWriter, r *http.Request) {
 	_ = rc.Flush()
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
-	for {
-		list, next, fresh, err := s.h.page(r, s.cursor, s.f)
+	for first := consistent(r); ; first = false { // what follows is as new as this node knows: a barrier for each would cost every node
+		list, next, fresh, err := s.h.page(r.Context(), first, s.cursor, s.f)
 		if err != nil {
 			return
 		}

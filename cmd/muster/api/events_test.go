@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -236,5 +238,65 @@ func TestBadCursor(t *testing.T) {
 		if _, err := c.Get(t.Context(), "/v1/events", q); !errors.Is(err, &board.Error{Code: board.Invalid}) {
 			t.Errorf("%v: %v", q, err)
 		}
+	}
+}
+
+// barriers counts the consistent readings.
+type barriers struct {
+	*apitest.Fleet
+	n atomic.Int64
+}
+
+func (b *barriers) Read(ctx context.Context, consistent bool, fn func(board.View) error) (api.Fresh, error) {
+	if consistent {
+		b.n.Add(1)
+	}
+	return b.Fleet.Read(ctx, consistent, fn)
+}
+
+// A follower that asks for a consistent reading gets one, to begin with: not one for every event that comes.
+func TestAFollowerAsksTheLeaderOnce(t *testing.T) {
+	b := &barriers{Fleet: apitest.Story()}
+	w := dialRaw(t, b)
+	w.send("GET /v1/events?follow=true&consistent=true HTTP/1.1\r\nHost: m\r\n\r\n")
+	r, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(r.Body)
+	for range 3 {
+		if _, err := lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		b.Must(apitest.Manager(), board.VCardAdd, board.CardAdd{CardFields: title("x")})
+	}
+	for text := ""; !strings.Contains(text, `"title":"x"`); {
+		if text, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.n.Load(); n != 1 {
+		t.Errorf("%d consistent readings", n)
+	}
+}
+
+// An event that no reader can take ends the stream with words; it is not asked for again and again.
+func TestAnEventTooLargeToReadEndsTheStream(t *testing.T) {
+	asked := 0
+	dir := folder(t)
+	l, err := net.Listen("unix", filepath.Join(dir, "muster.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = io.WriteString(w, strings.Repeat("x", 5<<20)+"\n")
+	})}
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() { srv.Close() })
+	c := &api.Client{Socket: filepath.Join(dir, "muster.sock"), Timeout: time.Second}
+	err = c.Events(t.Context(), nil, func(api.Event) bool { return true })
+	if !errors.Is(err, &board.Error{Code: board.Internal}) || asked != 1 {
+		t.Errorf("asked %d times: %v", asked, err)
 	}
 }

@@ -49,8 +49,10 @@ func (h *handler) reader(fn answerFunc) answerFunc {
 
 // read runs fn on the state, consistent when the caller asks for it.
 func (h *handler) read(r *http.Request, fn func(board.View) error) (Fresh, error) {
-	return h.b.Read(r.Context(), r.URL.Query().Get("consistent") == "true", fn)
+	return h.b.Read(r.Context(), consistent(r), fn)
 }
+
+func consistent(r *http.Request) bool { return r.URL.Query().Get("consistent") == "true" }
 
 // unread is how fresh an answer is that did not come from the state.
 var unread = Fresh{Age: -1}
