@@ -10,13 +10,15 @@ RESTARTS ?= 1000
 CUTS     ?= 400
 ROUNDS   ?= 20
 SEED     ?= 0
+RULES    ?= 20
 
-.PHONY: help build demo test lint model prove-1 bench cross clean
+.PHONY: help build demo test lint rules model prove-1 bench cross clean
 
 help:
 	@echo 'make build     bin/muster'
 	@echo 'make demo      three nodes on this machine, one of them killed, under a minute'
 	@echo 'make test      format, vet, staticcheck, all tests; ends with what was skipped and why'
+	@echo 'make rules     breaks the product in $(RULES) ways that testdata/rules names, and shows the test that sees each'
 	@echo 'make model     the long search over contact, lease, orders and keepers'
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
 	@echo 'make bench     paired benchmarks with their baselines'
@@ -35,6 +37,9 @@ lint:
 
 test: lint
 	$(GO) run ./cmd/skips $(SKIPS) -- -shuffle=on -timeout=6m -p $(PARALLEL) ./...
+
+rules:
+	$(GO) run ./cmd/rules -n $(RULES) -seed $(SEED)
 
 model:
 	$(GO) test ./board/lease -run TestModel -model.long -v -timeout=60m
