@@ -1,0 +1,19 @@
+// Rules breaks the product as testdata/rules says, one row at a time, and shows the test that sees it.
+//
+// A row of testdata/rules/AREA.md is
+//
+//	| ID | sentence | test | breaks it |
+//
+// and "breaks it" holds, in backquotes, one or more edits that this program can make:
+//
+//	`path/file.go: s/old/new/`      old stands there exactly once
+//	`path/file.go: s#old#new#2`     the second of several; any sign may stand for the slash
+//
+// The text is literal; \n and \t are a new line and a tab, and a backslash before the sign or itself takes it as it
+// is. Whatever else stands in the cell is for people. Rows without an edit are counted, and listed with -list.
+//
+// For each row it edits a copy of the tree, runs exactly the named tests, and wants one of them to fail. A row whose
+// text is not there any more, whose edit does not compile, or that no test sees is reported, and the exit code is 1.
+//
+// Usage: rules [-n 20] [-seed N] [-area WFL,EXP] [-id WFL-06] [-all] [-check] [-list]
+package main
