@@ -117,39 +117,6 @@ func (t *tx) board(slug string) (*Board, *Error) {
 	return b, nil
 }
 
-// migrate moves cards out of statuses that the new version no longer has, as its
-// `migrate` says, and refuses the version when one is left out (M-22).
-func (t *tx) migrate(b *Board) (int, *Error) {
-	fl, err := t.flow(b)
-	if err != nil {
-		return 0, err
-	}
-	w := fl.wf
-	var lost []string
-	moved := 0
-	EachCard(t, b, func(c *Card) bool {
-		if w.Statuses[c.Status] != nil {
-			return true
-		}
-		to := w.Migrate[c.Status]
-		st := w.Statuses[to]
-		if st == nil || (st.Run != nil) != (c.Run != "") {
-			lost = append(lost, fmt.Sprintf("%s (%s)", c.ID, c.Status))
-			return len(lost) < 20
-		}
-		c.Previous, c.Status, c.Stored = c.Status, to, st.StoredAs
-		t.event(c, Event{Kind: "status", From: c.Previous, To: to})
-		t.putCard(c)
-		moved++
-		return true
-	})
-	if len(lost) > 0 {
-		return 0, Errorf(Refused, "board %s: the new workflow has no status for %s", b.Slug, strings.Join(lost, ", ")).
-			WithCheck("migrate").WithHint("add lines like  migrate: {OLD: NEW}  (a status with a run only to one with a run)")
-	}
-	return moved, nil
-}
-
 // boardSet changes single values of a board.
 func boardSet(t *tx) (any, *Error) {
 	a, err := args[BoardSet](t)

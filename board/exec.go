@@ -41,6 +41,8 @@ func verbOf(name string) (verb, bool) {
 		return verb{byRun, cardAdd}, true
 	case VCardEdit:
 		return verb{byMember, cardEdit}, true
+	case VCardPut:
+		return verb{byManager, putStatus}, true
 	case VCardLink:
 		return verb{byMember, cardLink}, true
 	case VCardUnlink:

@@ -37,6 +37,7 @@ const (
 	VBoardSet    = "board.set"    // BoardSet
 	VCardAdd     = "card.add"     // CardAdd
 	VCardEdit    = "card.edit"    // CardEdit
+	VCardPut     = "card.put"     // CardPut: a manager, past the workflow
 	VCardLink    = "card.link"    // CardLink
 	VCardUnlink  = "card.unlink"  // CardLink
 	VEvent       = "event"        // FireEvent
@@ -122,6 +123,14 @@ type CardAdd struct {
 type CardEdit struct {
 	Card string `json:"card"`
 	CardFields
+}
+
+// CardPut moves a card to a status without a run, past the workflow (M-22).
+type CardPut struct {
+	Card   string `json:"card"`
+	Status string `json:"status"`
+	Why    string `json:"why"`
+	Force  bool   `json:"force,omitempty"` // also where its machine cannot be asked (M-35)
 }
 
 // CardLink makes a card wait for others (or no longer).

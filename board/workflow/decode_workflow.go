@@ -46,7 +46,7 @@ func decodeWorkflow(root, n *node, report *Report) *Workflow {
 		"initial": func(n *node, path string) { w.Initial = d.target(n, path) },
 		"breaker": func(n *node, path string) { w.Breaker = d.breaker(n, path) },
 		"migrate": func(n *node, path string) {
-			d.each(n, path, "status", func(old string, n *node, path string) { w.Migrate[old] = d.known(n, path, "status", d.statuses) })
+			d.migrate(w, n, path)
 		},
 		"statuses": func(n *node, path string) {
 			d.each(n, path, "status", func(name string, n *node, path string) {
@@ -91,6 +91,29 @@ func (d *decoder) head(w *Workflow, root, n *node) {
 	if w.Dispatch.Start == "" {
 		w.Dispatch.Start = "start"
 	}
+}
+
+// migrate is a map from statuses to statuses; under roles and slots it maps those.
+func (d *decoder) migrate(w *Workflow, n *node, path string) {
+	d.each(n, path, "status", func(old string, n *node, path string) {
+		if n.kind != mapNode {
+			w.Migrate[old] = d.known(n, path, "status", d.statuses)
+			return
+		}
+		into := map[string]*map[string]string{"roles": &w.MigrateRoles, "slots": &w.MigrateSlots}[old]
+		if into == nil {
+			d.failf(n, path, "type", "a status is wanted here; only roles and slots have a map")
+			return
+		}
+		*into = map[string]string{}
+		d.each(n, path, strings.TrimSuffix(old, "s"), func(name string, n *node, path string) {
+			if old == "roles" {
+				(*into)[name] = d.known(n, path, "role", d.roles)
+				return
+			}
+			(*into)[name] = d.name(n, path)
+		})
+	})
 }
 
 func (d *decoder) roleExpr(n *node, path string) *rule.Expr {

@@ -220,3 +220,18 @@ func BenchmarkLintDefault(b *testing.B) {
 		Lint(w)
 	}
 }
+
+// migrate maps statuses, and under roles and slots those of live runs; what it leads to must be there.
+func TestMigrate(t *testing.T) {
+	w := load(t, small+"migrate: {old: todo, roles: {maker: implementer}, slots: {desk: worker}}\n")
+	if w.Migrate["old"] != "todo" || w.MigrateRoles["maker"] != "implementer" || w.MigrateSlots["desk"] != "worker" || len(w.Migrate) != 1 {
+		t.Errorf("%v %v %v", w.Migrate, w.MigrateRoles, w.MigrateSlots)
+	}
+	for line, want := range map[string]string{
+		"migrate: {old: mars}": `no status "mars"`, "migrate: {roles: {maker: mars}}": `no role "mars"`, "migrate: {old: {a: b}}": "only roles and slots have a map", "migrate: {slots: {desk: Über}}": "is no name",
+	} {
+		if w, report := Load([]byte(small+line+"\n"), nil); w != nil || !strings.Contains(report.String(), want) {
+			t.Errorf("%s: %v, want %q", line, report, want)
+		}
+	}
+}

@@ -23,19 +23,20 @@ func (p Pos) String() string {
 
 // Workflow says how a board works (WFL-01). Every expression and template in it is compiled.
 type Workflow struct {
-	Name      string
-	Defaults  map[string]any        // params as the file gives them; Params adds a board's own values (WFL-14)
-	Roles     map[string]*rule.Expr // role to the profile that plays it; not listed: the card's assignee (WFL-12)
-	Initial   *rule.Text            // status of a new card
-	Breaker   *Breaker              // nil: failures are counted and trip nothing
-	Migrate   map[string]string     // where cards of a status go that this version no longer has (M-22)
-	Statuses  map[string]*Status
-	Order     []string                 // names of the statuses in the order of the file
-	On        map[string][]*Transition // in any status, after the status's own (WFL-03)
-	Dispatch  Dispatch
-	Hooks     map[string]*Hook
-	Profiles  map[string]*Profile
-	Harnesses map[string]*Harness // presets and own ones
+	Name                       string
+	Defaults                   map[string]any        // params as the file gives them; Params adds a board's own values (WFL-14)
+	Roles                      map[string]*rule.Expr // role to the profile that plays it; not listed: the card's assignee (WFL-12)
+	Initial                    *rule.Text            // status of a new card
+	Breaker                    *Breaker              // nil: failures are counted and trip nothing
+	Migrate                    map[string]string     // where cards of a status go that this version no longer has (M-22)
+	MigrateRoles, MigrateSlots map[string]string     // the same of roles and slots that live runs have
+	Statuses                   map[string]*Status
+	Order                      []string                 // names of the statuses in the order of the file
+	On                         map[string][]*Transition // in any status, after the status's own (WFL-03)
+	Dispatch                   Dispatch
+	Hooks                      map[string]*Hook
+	Profiles                   map[string]*Profile
+	Harnesses                  map[string]*Harness // presets and own ones
 
 	canonical []byte
 	version   string

@@ -193,3 +193,12 @@ func mergeSorted(a, b []string) []string {
 	slices.Sort(all)
 	return all
 }
+
+// RunRoles are the roles that a run can have, in the order of the file.
+func (w *Workflow) RunRoles() []string { return (&linter{w: w}).runRoles() }
+
+// Slots are the slots that sessions of runs can be in, sorted; open: some are computed, and may have any name.
+func (w *Workflow) Slots() (names []string, open bool) {
+	set, open := (&linter{w: w}).slots()
+	return sortedSet(set), open
+}

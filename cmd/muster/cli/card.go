@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) cardCmd() *cobra.Command {
-	return group("card", "the cards of a board", a.cardAdd(), a.cardList(), a.cardShow(), a.cardEdit(), a.cardLink(), a.cardUnlink())
+	return group("card", "the cards of a board", a.cardAdd(), a.cardList(), a.cardShow(), a.cardEdit(), a.cardPut(), a.cardLink(), a.cardUnlink())
 }
 
 // cardFlags are the fields of a card as flags: those that were given become fields.

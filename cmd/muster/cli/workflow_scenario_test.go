@@ -116,3 +116,30 @@ func TestWorkflowGraph(t *testing.T) {
 		t.Errorf("a broken workflow: exit %d: %s%s", code, out, err)
 	}
 }
+
+// M-22: apply --dry-run prints the migrate lines to add and changes nothing; with them it is taken. A file with an
+// error of the linter is not sent. A card is put anywhere by hand.
+func TestApplyMigrateLines(t *testing.T) {
+	w := newWorld(t, apitest.New())
+	flow := "version: 1\nname: x\ninitial: idea\nstatuses:\n  idea: {stored_as: todo, on: {start: [{target: done}]}}\n  done: {stored_as: done}\n"
+	w.ok("board", "create", "x", "-f", w.write("x.yaml", flow))
+	w.ok("card", "add", "one", "--board", "x")
+	next := strings.ReplaceAll(flow, "idea", "plan")
+	_, err, code := w.run("board", "apply", "x", "--dry-run", "-f", w.write("next.yaml", next))
+	if code != 1 || !strings.Contains(err, "status idea (x-1)") || !strings.Contains(err, "\nmigrate:\n  idea: plan   # a status without a run") {
+		t.Fatalf("dry run: exit %d: %s", code, err)
+	}
+	if out := w.ok("board", "apply", "x", "-f", w.write("mapped.yaml", next+"migrate: {idea: plan}\n")); !strings.Contains(out, "version 2; 1 card(s) moved") {
+		t.Errorf("with the line: %s", out)
+	}
+	bad := strings.Replace(flow, "start: [{target: done}]", "start: [{target: done, do: [{claim: {role: platform}}]}]", 1)
+	if _, err, code := w.run("board", "apply", "x", "-f", w.write("bad.yaml", bad)); code != 1 || !strings.Contains(err, "bad.yaml:5:") || !strings.Contains(err, "which has no run") {
+		t.Errorf("an error of the linter: exit %d: %s", code, err)
+	}
+	if out := w.ok("card", "put", "x-1", "done", "--why", "it is"); out != "x-1: plan, now done\n" {
+		t.Errorf("put: %q", out)
+	}
+	if _, err, code := w.run("card", "put", "x-1", "done"); code != 2 || !strings.Contains(err, "--why") {
+		t.Errorf("put without a reason: exit %d: %s", code, err)
+	}
+}
