@@ -313,12 +313,12 @@ func (w *world) flow(slug string) *flow {
 
 // A start that carries too much is refused with what to do, not cut short.
 func TestStartSpecIsBounded(t *testing.T) {
-	w := newWorld(t, commands)
+	w := newWorld(t, "version: 1\nname: o\nextends: default\nprofiles: {sh: {harness: command, args: [echo, '{{ card.body }}', '{{ card.body }}']}}\n")
 	id := w.add("x", func(c *Card) { c.Assignee = "sh" })
-	w.write(func(x *tx) *Error { x.putBody(id, strings.Repeat("long ", 20<<10)); return nil })
+	w.write(func(x *tx) *Error { x.putBody(id, strings.Repeat("long ", 40<<10)); return nil })
 	refused(t, w.start(id), "spec", "shorten")
-	w.write(func(x *tx) *Error { x.putBody(id, strings.Repeat("long ", 8<<10)); return nil })
-	if s := w.spec(w.claimed(id)); len(s.Body) != 40<<10 || len(s.Prompt) > 20<<10 {
+	w.write(func(x *tx) *Error { x.putBody(id, strings.Repeat("long ", 20<<10)); return nil })
+	if s := w.spec(w.claimed(id)); len(s.Body) != 100<<10 || len(s.Prompt) > 20<<10 {
 		t.Fatalf("body %d prompt %d", len(s.Body), len(s.Prompt))
 	}
 }

@@ -132,7 +132,7 @@ func TestDoors(t *testing.T) {
 		status, role string
 		has, not     []string
 	}{
-		{"running", "implementer", []string{"request-review", "muster comment", "muster block", "--subtask-of " + id}, []string{"muster complete", "decompose", "specify", "heartbeat", "exited", "muster event"}},
+		{"running", "implementer", []string{"request-review", "muster comment", "muster block", "--subtask-of " + id}, []string{"done\n  muster complete", "decompose", "specify", "heartbeat", "exited", "muster event"}},
 		{"specifying", "implementer", []string{"specify", "decompose", "muster block"}, []string{"request-review", "complete"}},
 		{"reviewing", "reviewer", []string{"complete", "request-changes"}, []string{"request-review", "specify"}},
 		{"done", "implementer", []string{"muster comment"}, []string{"muster block", "complete"}},
@@ -161,14 +161,14 @@ func TestContextIsBounded(t *testing.T) {
 	id := w.add("x", nil)
 	w.write(func(x *tx) *Error { x.putBody(id, strings.Repeat("ä", 20<<10)); return nil })
 	for range 40 {
-		w.must(id, "comment", manager, "text", "c"+jsonNumber(w.v.Seq())+strings.Repeat("é", 4<<10))
+		w.must(id, "comment", manager, "text", "c"+jsonNumber(w.v.Seq())+strings.Repeat("é", 800))
 	}
 	s, err := NewScope(w.v, w.ws, GetBoard(w.v, "web"), w.card(id), w.now, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := s.Context()
-	if len(text) > 80<<10 || !strings.Contains(text, "10 older ones are left out") || !strings.Contains(text, "bytes more") || strings.Contains(text, "\ufffd") {
+	if len(text) > maxContext || !strings.Contains(text, "10 older ones are left out") || !strings.Contains(text, "bytes more") || strings.Contains(text, "\ufffd") {
 		t.Fatalf("%d bytes of context", len(text))
 	}
 	if n := strings.Count(text, "ann@atlas"); n != maxContextComments {

@@ -269,7 +269,7 @@ func (s *Scope) variable(name string) any {
 	case "session":
 		return mapOrNil(s.session)
 	case "context":
-		return s.contextText(s.card)
+		return s.contextText(s.card, maxContext)
 	case "arc_context":
 		return s.arcText()
 	case "news":

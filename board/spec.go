@@ -11,7 +11,7 @@ import (
 )
 
 // maxSpec bounds a start order: it is pushed ahead of the state and kept in it.
-const maxSpec = 64 << 10
+const maxSpec = 512 << 10
 
 // BriefPath stands in an argv for the path of the prompt's file, which only the
 // executing node knows; the launcher puts it in.

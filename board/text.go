@@ -4,19 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"muster/board/rule"
 	"muster/board/workflow"
-)
-
-// Bounds of what a session is told of a card (hermes.md, "context caps").
-const (
-	maxContextBody     = 8 << 10
-	maxContextComment  = 2 << 10
-	maxContextComments = 30
-	maxContextRuns     = 10
 )
 
 // whereText says how a session reaches the board: every node is a door, and the session's environment names it (M-20).
@@ -51,44 +41,76 @@ func (s *Scope) doorsText() string {
 }
 
 // Doors lists the commands that a role may use on the card in its status:
-// those whose guard holds as far as it can be told without a payload, and that no validator refuses already.
+// those whose guard holds as far as it can be told without a payload. What a
+// validator refuses as things are is listed apart, with its reason.
 func (s *Scope) Doors(role string) string {
 	s = s.copy()
 	s.actor, s.busy = Actor{Kind: ActorRun, Role: role}, true
-	var lines []string
+	var lines, closed []string
 	known := map[string]bool{}
-	for _, d := range doors {
-		known[d.event] = true
-		if s.open(d.event, role) {
-			lines = append(lines, fmt.Sprintf("  %-42s # %s", d.form, d.what))
+	say := func(event, form, what string) {
+		switch ok, why := s.open(event, role); {
+		case ok && what == "":
+			lines = append(lines, "  "+form)
+		case ok:
+			lines = append(lines, fmt.Sprintf("  %-42s # %s", form, what))
+		case why != "":
+			closed = append(closed, fmt.Sprintf("  %-42s # %s", form, why))
 		}
 	}
+	for _, d := range doors {
+		known[d.event] = true
+		say(d.event, d.form, d.what)
+	}
 	for _, e := range s.events() {
-		if !known[e] && e != "heartbeat" && e != s.wf.Dispatch.Start && !FleetEvent(e) && s.open(e, role) {
-			lines = append(lines, fmt.Sprintf("  muster event %s %s", s.card.ID, e))
+		if !known[e] && e != "heartbeat" && e != s.wf.Dispatch.Start && !FleetEvent(e) {
+			say(e, "muster event "+s.card.ID+" "+e, "")
 		}
 	}
 	lines = append(lines,
 		fmt.Sprintf("  %-42s # %s", "muster card show", "read the card and its comments"),
 		fmt.Sprintf("  %-42s # %s", "muster card add TITLE --subtask-of "+s.card.ID, "file a part of this card"),
 		fmt.Sprintf("  %-42s # %s", "muster card add TITLE", "file what you notice beyond it"))
+	if len(closed) > 0 {
+		lines = append(append(lines, "Refused as things are now:"), closed...)
+	}
+	if end := s.ending(); end != "" {
+		lines = append(lines, end)
+	}
 	return "What you can say to the board, as commands:\n" + strings.Join(lines, "\n")
 }
 
-// open says that some transition may take the event from the role, as far as it can be told now.
-func (s *Scope) open(event, role string) bool {
+// ending tells a session that works in its card's status what follows its last word.
+func (s *Scope) ending() string {
+	r := s.theRun()
+	switch {
+	case r == nil || !s.wf.HasRun(s.card.Status) || r.Verd == "exit":
+		return ""
+	case r.Surface == "pane":
+		return "Your terminal stays open after that. If you fall silent before, you are asked; unanswered, a person is called."
+	}
+	return "Say how it ended before you leave: a session that ends without a word counts as failed."
+}
+
+// open says that some transition may take the event from the role, as far as it
+// can be told now; why is what a validator refuses it for.
+func (s *Scope) open(event, role string) (ok bool, why string) {
 	for _, tr := range s.wf.Transitions(s.card.Status, event) {
 		if !tr.Admits(role) || !s.mayHold(tr.Guard) {
 			continue
 		}
 		for _, v := range tr.Validators {
 			if v.When != nil && !readsPayload(v.When) && s.certain(v.When) {
-				return false
+				why, err := s.Render(v.Refuse)
+				if err != nil {
+					why = "refused"
+				}
+				return false, why
 			}
 		}
-		return true
+		return true, ""
 	}
-	return false
+	return false, ""
 }
 
 // mayHold says that a guard holds, or may hold with some payload.
@@ -121,120 +143,6 @@ func (s *Scope) events() []string {
 
 // FleetEvent says that only the fleet itself sends the event (workflow.md, "Events of the fleet").
 func FleetEvent(event string) bool { return contains(workflow.PlatformEvents, event) }
-
-// Context is what a session is told of a card (BRD-20): its text, what it waits
-// for, its attempts so far, and the newest of its thread.
-func (s *Scope) Context() string { return s.contextText(s.card) }
-
-func (s *Scope) contextText(c *Card) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Card %s: %s\n", c.ID, c.Title)
-	body := GetBody(s.view, c.ID)
-	if s.body != nil && c == s.card {
-		body = *s.body
-	}
-	if body != "" {
-		fmt.Fprintf(&b, "\n%s\n", clip(body, maxContextBody))
-	}
-	if ids := Parents(s.view, c.ID); len(ids) > 0 {
-		b.WriteString("\nIt builds on:\n")
-		for _, id := range ids[:min(len(ids), maxContextComments)] {
-			if p := GetCard(s.view, id); p != nil {
-				fmt.Fprintf(&b, "- %s (%s): %s\n", id, p.Status, p.Title)
-			}
-		}
-	}
-	s.attempts(&b, c)
-	s.thread(&b, c, 0, "Said on the card")
-	return strings.TrimRight(b.String(), "\n")
-}
-
-func (s *Scope) attempts(b *strings.Builder, c *Card) {
-	first := true
-	for n := max(int64(c.Runs)-maxContextRuns, 0) + 1; n <= int64(c.Runs); n++ {
-		r := GetRun(s.view, RunID(c.ID, uint64(n)))
-		if r == nil || r.State != RunEnded {
-			continue
-		}
-		if first {
-			b.WriteString("\nAttempts so far:\n")
-			first = false
-		}
-		fmt.Fprintf(b, "- %s, %s: %s", r.ID, r.Role, r.Outcome)
-		if r.Error != "" {
-			fmt.Fprintf(b, " (%s)", clip(r.Error, 300))
-		}
-		b.WriteString("\n")
-	}
-}
-
-// thread writes the newest comments since a time.
-func (s *Scope) thread(b *strings.Builder, c *Card, since int64, head string) {
-	var all []*Comment
-	EachComment(s.view, c, func(m *Comment) bool {
-		if m.At >= since {
-			all = append(all, m)
-		}
-		return true
-	})
-	if len(all) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n%s:\n", head)
-	if n := len(all) - maxContextComments; n > 0 {
-		fmt.Fprintf(b, "- (%d older ones are left out: muster card show %s)\n", n, c.ID)
-		all = all[n:]
-	}
-	for _, m := range all {
-		who := m.Author.Name
-		if m.Author.Role != "" && m.Author.Kind == ActorRun {
-			who = m.Author.Role + " " + m.Author.Name
-		}
-		fmt.Fprintf(b, "- %s, %s: %s\n", stamp(m.At), who, clip(m.Body, maxContextComment))
-	}
-}
-
-// arcText is the context of the card that this one is a part of (SUB-02).
-func (s *Scope) arcText() string {
-	if s.card.SubtaskOf == "" {
-		return ""
-	}
-	arc := GetCard(s.view, s.card.SubtaskOf)
-	if arc == nil {
-		return ""
-	}
-	return "It is a part of another card.\n" + s.contextText(arc)
-}
-
-// newsText is what was said on the card since the slot's run before this one was claimed.
-func (s *Scope) newsText() string {
-	var since int64
-	if r := s.theRun(); r != nil {
-		for n := r.N - 1; n > 0 && n < r.N; n-- {
-			if p := GetRun(s.view, RunID(s.card.ID, n)); p != nil && p.Slot == r.Slot {
-				since = p.Claimed
-				break
-			}
-		}
-	}
-	var b strings.Builder
-	s.thread(&b, s.card, since, "Said since then")
-	return strings.TrimSpace(b.String())
-}
-
-func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04") }
-
-// clip shortens a text to a number of bytes, at a character, and says so.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	cut := limit
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + fmt.Sprintf(" ... (%d bytes more)", len(s)-cut)
-}
 
 // slotOf renders the slot of a run: an empty one is the default (SES-04).
 func (s *Scope) slotOf(spec *workflow.RunSpec) (string, error) {

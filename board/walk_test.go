@@ -127,8 +127,16 @@ func (w *world) sound(id string) {
 	if c.Stored != wf.StoredAs(c.Status) {
 		bad("stored as %q", c.Stored)
 	}
-	live, held := 0, 0
-	EachHeld(w.v, id, func(h *Held) bool { held++; return true })
+	live, held, slots := 0, 0, map[string]int{}
+	EachHeld(w.v, id, func(h *Held) bool {
+		if slots[h.Slot]++; slots[h.Slot] > 1 {
+			bad("two sessions of slot %s are not gone", h.Slot)
+		}
+		if !idlePane(h) {
+			held++
+		}
+		return true
+	})
 	EachRun(w.v, id, func(r *Run) bool {
 		h, start := GetHeld(w.v, r.ID), GetOrder(w.v, r.Node, r.Order)
 		switch {
