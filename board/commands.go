@@ -86,7 +86,7 @@ func (s *Scope) notStartable(roles []string) *Error {
 	case len(open) > 0:
 		return e.WithHint("it waits for %s; to wait no longer: muster card unlink %s --after %s", strings.Join(open, ", "), c.ID, open[0])
 	case c.StartAfter > s.now:
-		return e.WithHint("it is not to start before %s, and a start that is forced goes past waits of a ready card only; to start it now: muster card edit %s --start-after +0s",
+		return e.WithHint("it is not to start before %s; to let it start now: muster card edit %s --start-after +0s",
 			time.UnixMilli(c.StartAfter).UTC().Format(time.RFC3339), c.ID)
 	}
 	return e.WithHint("see: muster why %s", c.ID)

@@ -35,8 +35,14 @@ func Why(in Input, id string, live bool) (*WhyAnswer, *board.Error) {
 	case c.Run != "":
 		a.running(in, c)
 	case board.Finished(c.Stored):
-		a.Check, a.Text = "finished", fmt.Sprintf("it is %s", c.Status)
-		a.Fix = "muster reopen " + c.ID
+		a.Check, a.Text = "finished", "nothing more happens to it by itself"
+		a.Fix = "to do it again: muster reopen " + c.ID
+		switch c.Stored {
+		case "archived":
+			a.Fix = "to get it back: muster unarchive " + c.ID
+		case "cancelled":
+			a.Text += "; cards that wait for it go on waiting: only done satisfies them"
+		}
 	case c.Stored == "blocked":
 		a.Check, a.Text, a.Since = "blocked", fmt.Sprintf("%s: %s", orElse(c.BlockKind, "blocked"), orElse(c.BlockReason, c.Attention.Text)), c.Attention.Since
 		a.Fix = "a person answers: muster unblock " + c.ID

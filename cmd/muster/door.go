@@ -67,7 +67,7 @@ func check(path string) (*cli.CheckReport, error) {
 	case err != nil:
 		return nil, fmt.Errorf("check %s: %w", path, err)
 	}
-	out := &cli.CheckReport{Path: path}
+	out := &cli.CheckReport{Path: path, Faults: []string{}}
 	add := func(name, format string, args ...any) {
 		out.Facts = append(out.Facts, cli.Fact{Name: name, Text: fmt.Sprintf(format, args...)})
 	}
@@ -75,7 +75,7 @@ func check(path string) (*cli.CheckReport, error) {
 		f := node.CheckFolder(folder, r)
 		add("folder", "%s", folder)
 		add("node", "%s, %s, start %d, of fleet %s", orUnknown(f.Name), orUnknown(f.Node), f.Generation, orUnknown(f.Fleet))
-		out.Faults = f.Faults
+		out.Faults = append(out.Faults, f.Faults...)
 	}
 	if r != nil {
 		storeFacts(path, r, add)

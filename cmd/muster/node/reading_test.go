@@ -73,3 +73,22 @@ func TestAlarmsNameTheMachine(t *testing.T) {
 		t.Errorf("why says %s", text)
 	}
 }
+
+// M-31: a node without a leader concludes nothing of the others, and knows that it is here itself.
+func TestWithoutALeaderANodeKnowsItself(t *testing.T) {
+	a := open(t, testConfig(t, "atlas"))
+	tok, terr := backend{a}.NewToken(t.Context(), board.Actor{Kind: board.ActorPerson, Name: "ann", Node: string(a.ident.ID)}, api.TokenOptions{Role: "node", TTL: 600})
+	if terr != nil {
+		t.Fatal(terr)
+	}
+	cfg := testConfig(t, "borea")
+	cfg.Token, cfg.Replica = tok.Token, true
+	b := open(t, cfg)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := backend{b}.Readings(t.Context())
+	if r.Live || len(r.Nodes) != 1 || r.Nodes[string(b.ident.ID)].State != board.NodeOnline {
+		t.Fatalf("without a leader: live %v, %+v", r.Live, r.Nodes)
+	}
+}
