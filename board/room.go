@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 
 	"muster/board/workflow"
 )
@@ -372,10 +373,15 @@ func (r *Room) dump() map[string]any {
 	out := map[string]any{}
 	for i, c := range r.caps {
 		for key, g := range c.groups {
-			out[cmp.Or(c.cap.Description, "cap")+" of "+c.board+string(rune('0'+i))+" "+key] = []any{g.rows, g.cards, g.slots, g.times}
+			out[cmp.Or(c.cap.Description, "cap")+" of "+c.board+strconv.Itoa(i)+" "+key] = []any{g.rows, g.cards, g.slots, g.times}
 		}
 	}
 	out["cards"], out["starts"], out["names"] = r.cards, r.starts, r.names
+	for at, list := range r.waits.cards {
+		if len(list) > 0 {
+			out["waiting in "+at.board+" "+at.status] = list
+		}
+	}
 	for node, rows := range r.nodes {
 		out["on "+node] = slices.Sorted(maps.Keys(rows))
 	}

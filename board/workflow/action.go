@@ -154,13 +154,10 @@ var later = map[string]string{
 	"hook":              "nodes run hooks in a later version; until then its order waits, and neither hook_done nor hook_failed comes",
 	"cleanup_workspace": "nodes clean up workspaces in a later version; until then they stay",
 	"surface: pane":     "panes come in a later version; until then such a profile is not started",
-	"reserve":           "places are held back for others in a later version; until then none is",
 	"counts: turns":     "turns are told from sessions in a later version; until then every session counts as one",
-	"counts: starts":    "a start counts in its round in a later version; until then only while its session is not gone",
 	"limits: stale":     "nodes tell of silent sessions in a later version; until then no run counts as stale",
 	"limits: working":   "working time is measured in a later version; until then it is not limited",
 	"fallback":          "other profiles step in in a later version; until then the card waits",
-	"memory":            "memory is counted in a later version; until then only host.memory_pressure holds starts back",
 	"worktree":          "worktrees are made in a later version; until then a start that wants one is refused by its machine",
 }
 

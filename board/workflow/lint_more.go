@@ -102,14 +102,11 @@ func (l *linter) later() {
 		p := l.w.Profiles[name]
 		l.comes(p.Surface == "pane", p.Pos, "surface: pane", "profiles."+name)
 		l.comes(len(p.Fallback) > 0, p.Pos, "fallback", "profiles."+name+".fallback")
-		l.comes(p.Memory > 0, p.Pos, "memory", "profiles."+name+".memory")
 		l.comes(p.Workspace.Kind == "worktree", p.Pos, "worktree", "profiles."+name+".workspace")
 	}
 	for i, c := range l.w.Dispatch.Capacity {
 		at := fmt.Sprintf("dispatch.capacity[%d]", i)
-		l.comes(c.Reserve != nil, c.Pos, "reserve", at)
 		l.comes(c.Counts == "turns", c.Pos, "counts: turns", at)
-		l.comes(c.Counts == "starts", c.Pos, "counts: starts", at)
 	}
 	for _, name := range l.w.Order {
 		s := l.w.Statuses[name]
