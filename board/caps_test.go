@@ -168,11 +168,6 @@ func TestReserve(t *testing.T) {
 		{"CAP-15 a review waits", "1", func(c *capCase) { c.in("review", nil) }, "1 of 2 sessions, 1 kept for status reviewing"},
 		{"CAP-15 all slots are kept for one", "2", func(c *capCase) { c.in("review", nil) }, "1 of 2 sessions, 2 kept"},
 		{"CAP-17 no number is none", "params.max_fleet", func(c *capCase) { c.in("review", nil) }, ""},
-		{"CAP-15 its card is counted already, in another slot", "1", func(c *capCase) {
-			c.in("review", nil)
-			c.hold("web-2", "worker", "n-atlas", nil)
-			c.write(func(x *tx) *Error { x.del(THeld, "web-1.9w"); return nil }) // still one of two
-		}, ""},
 		{"M-13 bound to this machine", "1", func(c *capCase) { c.in("review", func(card *Card) { card.Machine = "atlas" }) }, "1 kept"},
 		{"M-13 bound to another machine", "1", func(c *capCase) { c.in("review", onBorea) }, ""},
 		{"M-13 can not start here", "1", func(c *capCase) { c.params("web", `{"reviewer":"git"}`); c.in("review", nil) }, ""},
@@ -211,6 +206,19 @@ func TestReserve(t *testing.T) {
 	c.want("CAP-18 one that was started this round keeps nothing", c.admit(ready, "n-atlas"), "")
 	c.take(ready, "n-atlas")
 	c.want("full", c.admit(second, "n-atlas"), "2 of 2 sessions;")
+}
+
+// CAP-15: a waiting card that has a place in the count already keeps none, by
+// card, also where the cap counts slots.
+func TestReserveNotForTheCounted(t *testing.T) {
+	c := newCaps(t, "[{description: d, counts: sessions, scope: board, where: {dispatch: true}, max: 2, reserve: {for: {status: reviewing}, slots: 1}}]")
+	c.hold(c.in("review", nil), "worker", "n-borea", nil)
+	ready := c.in("ready", nil)
+	c.begin()
+	c.want("beside a review whose implementer is counted", c.admit(ready, "n-atlas"), "")
+	c.in("review", nil)
+	c.begin()
+	c.want("beside one that is not", c.admit(ready, "n-atlas"), "1 of 2 sessions, 1 kept")
 }
 
 // CAP-22, M-15: running cards take nothing of a round; what ended within it does;

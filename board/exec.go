@@ -63,6 +63,12 @@ func verbOf(name string) (verb, bool) {
 		return verb{byManager, tokenRevoke}, true
 	case VNodeVote:
 		return verb{byManager, nodeVote}, true
+	case VPause:
+		return verb{byManager, pause}, true
+	case VResume:
+		return verb{byManager, resume}, true
+	case VDrain:
+		return verb{byManager, drain}, true
 	case VSubscribe:
 		return verb{byViewer, subscribe}, true
 	case VInboxAck:

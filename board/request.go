@@ -51,6 +51,9 @@ const (
 	VNodeUp      = "node.up"      // NodeUp: a start of a node, generation by compare-and-set
 	VNodeUpdate  = "node.update"  // NodeUpdate: what a node says of itself changed
 	VNodeVote    = "node.vote"    // NodeVote: a person promotes or demotes
+	VPause       = "pause"        // Pause: of the fleet or a board
+	VResume      = "resume"       // Pause, without Why
+	VDrain       = "node.drain"   // Drain: a node takes nothing new, or takes again
 	VNodeSet     = "node.set"     // NodeSet: what users of its socket may do
 	VNodeRole    = "node.role"    // NodeRole: the leader records what Raft's configuration is
 	VNodeState   = "node.state"   // NodeState: the leader saw a node come or go
@@ -242,6 +245,21 @@ type NodeJoin struct {
 type NodeUpdate struct {
 	ID    string   `json:"id"`
 	Addrs []string `json:"addrs,omitempty"`
+}
+
+// Pause stops claims of the whole fleet, or of one board ("" is the fleet), and says why (M-16).
+type Pause struct {
+	Board string `json:"board,omitempty"`
+	Why   string `json:"why,omitempty"`
+}
+
+// Drain lets a node finish what it runs and take nothing new (M-16). EndSessions
+// takes its runs away as well; End ends the drain.
+type Drain struct {
+	Node        string `json:"node"`
+	Why         string `json:"why,omitempty"`
+	EndSessions bool   `json:"end_sessions,omitempty"`
+	End         bool   `json:"end,omitempty"`
 }
 
 // NodeVote is a person's word about who votes.

@@ -202,9 +202,7 @@ func (c *capCount) count(key string, h *Held, by int) {
 	}
 	g.rows += by
 	add(g.cards, h.Card, by)
-	if !h.Manual {
-		add(g.slots, SlotKey(h.Card, h.Slot), by)
-	}
+	add(g.slots, SlotKey(h.Card, h.Slot), by)
 	if g.rows == 0 {
 		delete(c.groups, key)
 	}

@@ -40,10 +40,10 @@ func TestRoomIsTheStates(t *testing.T) {
 		own := NewRoom(w.v, w.ws)
 		own.Index(w.v)
 		var cards []string
-		for i := range rapid.IntRange(1, 25).Draw(rt, "batches") {
+		for i := range rapid.IntRange(1, 10).Draw(rt, "batches") {
 			batch := NewOverlay(w.v)
 			var txns []Txn
-			for range rapid.IntRange(1, 4).Draw(rt, "requests") {
+			for range rapid.IntRange(1, 3).Draw(rt, "requests") {
 				env := w.env()
 				env.Seq, env.Term, env.Held = batch.Seq()+1, 1, table
 				txn, _ := Exec(batch, w.draw(rt, batch, &cards), env)
@@ -98,17 +98,17 @@ func (w *world) draw(rt *rapid.T, v View, cards *[]string) *Request {
 		}
 		return rapid.SampledFrom(*cards).Draw(rt, "card")
 	}
-	switch rapid.IntRange(0, 11).Draw(rt, "what") {
+	switch rapid.IntRange(0, 19).Draw(rt, "what") {
 	case 0, 1:
 		slug := rapid.SampledFrom([]string{"web", "ops"}).Draw(rt, "board")
 		title, who := "x", rapid.SampledFrom([]string{"sh", "py", "rev"}).Draw(rt, "profile")
 		*cards = append(*cards, fmt.Sprintf("%s-%d", slug, GetBoard(v, slug).NextCard+1))
 		return of(VCardAdd, ann, CardAdd{Board: slug, CardFields: CardFields{Title: &title, Assignee: &who}})
-	case 2, 3, 4, 5:
+	case 2, 3, 4, 5, 14, 15, 16, 17:
 		return of(VStart, fleet, Start{Card: pick(), Node: node})
 	case 6:
 		return of(VEvent, ann, FireEvent{Card: pick(), Event: rapid.SampledFrom([]string{"cancel", "complete", "request_review", "reopen"}).Draw(rt, "event")})
-	case 7, 8:
+	case 7, 8, 12, 13:
 		if c := GetCard(v, pick()); c != nil && c.Runs > 0 {
 			code := int64(0)
 			run := GetRun(v, RunID(c.ID, c.Runs))

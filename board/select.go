@@ -211,7 +211,7 @@ func (s *Scope) Fits(p *workflow.Profile) *Error {
 	case n.State == NodeLeft:
 		return Errorf(Refused, "card %s: %s has left the fleet", id, n.Name).WithCheck("machine")
 	case n.Draining:
-		return Errorf(Refused, "card %s: %s is draining: it takes nothing new", id, n.Name).WithCheck("drain")
+		return Errorf(Refused, "card %s: %s is draining: it takes nothing new", id, n.Name).WithCheck("drain").WithHint("muster node undrain %s", n.Name)
 	case r.Estop:
 		return Errorf(Refused, "card %s: %s starts nothing: there is an ESTOP file", id, n.Name).WithCheck("estop")
 	case r.NoSpace:

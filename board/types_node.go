@@ -32,7 +32,9 @@ type Node struct {
 	Journal           string // id of its outbox journal
 	MemoryMB          int64
 	StartID           string // of the start that made this generation
-	Panes             bool   // it opens sessions in terminal panes
+	DrainBy, DrainWhy string
+	DrainAt           int64
+	Panes             bool // it opens sessions in terminal panes
 	unknown
 }
 
@@ -65,6 +67,9 @@ func (n *Node) fields(w *wire) {
 	w.int(26, &n.MemoryMB)
 	str(w, 27, &n.StartID)
 	w.bool(28, &n.Panes)
+	str(w, 29, &n.DrainBy)
+	str(w, 30, &n.DrainWhy)
+	w.int(31, &n.DrainAt)
 }
 
 // Token lets somebody join or call (architecture.md §6). Only a hash of its secret is kept; the key is that hash.

@@ -3,7 +3,9 @@ package scheduler
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,8 +119,8 @@ func TestLoopMachineAway(t *testing.T) {
 	})
 }
 
-// A start that the executor refuses for a reason the plan did not foresee is not asked for again and again.
-func TestLoopBacksOff(t *testing.T) {
+// An idle loop asks for nothing.
+func TestLoopIsIdle(t *testing.T) {
 	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
 		r.add("sh")
 		synctest.Wait()
@@ -127,6 +129,252 @@ func TestLoopBacksOff(t *testing.T) {
 		synctest.Wait()
 		if n := r.count(board.VStart) - before; n > 0 {
 			r.t.Fatalf("%d starts in an idle hour", n)
+		}
+	})
+}
+
+// M-03: a machine that changes between a plan and its claim is no reason to wait:
+// the plan is made anew, at once.
+func TestLoopPlansAnewAtOnce(t *testing.T) {
+	inBubble(t, shell, []string{"atlas", "borea"}, func(r *rig) {
+		r.before = func(verb string) {
+			if verb == board.VStart && !r.state("n-atlas").Estop {
+				r.set("n-atlas", board.Reading{State: board.NodeOnline, Slots: 2, Estop: true})
+			}
+		}
+		r.add("sh")
+		synctest.Wait()
+		if runs := r.current(); len(runs) != 1 || runs[0].Node != "n-borea" {
+			r.t.Fatalf("runs %+v, want one on borea", runs)
+		}
+	})
+}
+
+// A start that the executor refuses whatever is planned is asked for ever more
+// seldom, says why, and holds up no other card (invariant 22).
+func TestLoopBacksOff(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		r.mu.Lock()
+		r.refuse = board.VStart
+		r.mu.Unlock()
+		id := r.add("sh")
+		synctest.Wait()
+		if n := r.count(board.VStart); n != triesAtOnce {
+			r.t.Fatalf("asked %d times at once, want %d", n, triesAtOnce)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := r.count(board.VStart); n < 10 || n > 70 {
+			r.t.Fatalf("asked %d times in an hour", n)
+		}
+		if w := r.card(id).Waits; w.Text != "not now" {
+			r.t.Fatalf("the card waits for %+v", w)
+		}
+		r.mu.Lock()
+		r.refuse = ""
+		r.mu.Unlock()
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		if r.card(id).Run == "" {
+			r.t.Fatal("not started although nothing refuses it any more")
+		}
+	})
+}
+
+// M-12: a node that refuses three starts in a row is passed by for a minute, then
+// for twice as long; another reading of it ends that.
+func TestLoopSetsANodeAside(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		id := r.add("sh")
+		refuse := func(times int) {
+			r.t.Helper()
+			for range times {
+				synctest.Wait()
+				runs := r.current()
+				if len(runs) != 1 {
+					r.t.Fatalf("%d runs; %s waits for %+v", len(runs), id, r.card(id).Waits)
+				}
+				r.report("n-atlas", board.Report{Kind: board.ReportRefused, Run: runs[0].ID, Error: "no room"})
+			}
+			synctest.Wait()
+			if w := r.card(id).Waits; r.card(id).Run != "" || w.Check != "set_aside" || !strings.Contains(w.Text, "no room") {
+				r.t.Fatalf("after refusals: run %q, waits for %+v", r.card(id).Run, w)
+			}
+		}
+		refuse(3)
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if r.card(id).Run != "" {
+			r.t.Fatal("asked again within a minute")
+		}
+		time.Sleep(time.Second)
+		refuse(1)
+		time.Sleep(119 * time.Second)
+		synctest.Wait()
+		if r.card(id).Run != "" {
+			r.t.Fatal("asked again within two minutes")
+		}
+		r.set("n-atlas", board.Reading{State: board.NodeOnline, Slots: 3, Pressure: "normal"})
+		r.loop.Poke()
+		synctest.Wait()
+		if r.card(id).Run == "" {
+			r.t.Fatal("another reading does not end it")
+		}
+		run := r.current()[0]
+		r.launch(run)
+		r.exit(run, 0)
+		synctest.Wait()
+		if len(r.loop.asides.nodes) != 0 {
+			r.t.Fatal("a launch does not end it")
+		}
+	})
+}
+
+// MEM-02, EXP-04: under elevated pressure the first of a round only; the loop wakes when the round lets go.
+func TestLoopElevatedPressure(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		r.set("n-atlas", board.Reading{State: board.NodeOnline, Slots: 2, Pressure: "elevated"})
+		r.add("sh")
+		second := r.add("sh")
+		synctest.Wait()
+		if w := r.card(second).Waits; w.Check != "eligible" || !strings.Contains(w.Text, "memory_pressure is elevated") || !strings.Contains(w.Text, "local_started is 1") {
+			r.t.Fatalf("DSP-04: it waits for %+v", w)
+		}
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if len(r.current()) != 1 {
+			r.t.Fatal("two within a round")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if r.card(second).Run == "" {
+			r.t.Fatalf("not started with the next round: %+v", r.card(second).Waits)
+		}
+	})
+}
+
+// CAP-22: the loop wakes when a full round of starts lets go.
+func TestLoopWaitsForTheRound(t *testing.T) {
+	inBubble(t, shell+"dispatch: {capacity: [{counts: starts, scope: machine, max: 1}]}\n", []string{"atlas"}, func(r *rig) {
+		r.add("sh")
+		second := r.add("sh")
+		synctest.Wait()
+		run := r.current()[0]
+		r.launch(run)
+		r.exit(run, 0)
+		synctest.Wait()
+		if r.card(second).Run != "" {
+			r.t.Fatal("two starts in a round of one: what has ended is not counted")
+		}
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
+		if r.card(second).Run == "" {
+			r.t.Fatalf("not started with the next round: %+v", r.card(second).Waits)
+		}
+	})
+}
+
+// A start guard that reads the time lets a card start when it turns, without any change (architecture.md §8).
+func TestLoopWakesForTheTime(t *testing.T) {
+	const late = shell + `
+statuses:
+  ready:
+    on:
+      start:
+        - {by: [platform], guard: now - card.created_at > 100, target: running, do: [{claim: {role: implementer, ttl: 900}}]}
+`
+	inBubble(t, late, []string{"atlas"}, func(r *rig) {
+		id := r.add("sh")
+		time.Sleep(99 * time.Second)
+		synctest.Wait()
+		if r.card(id).Run != "" {
+			r.t.Fatal("started before its time")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if r.card(id).Run == "" {
+			r.t.Fatalf("not started when its time came: %+v", r.card(id).Waits)
+		}
+	})
+}
+
+// Goal P7: a card that is filed makes the loop look at that card, not at its board.
+func TestLoopExaminesWhatIsFiled(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		for range 100 {
+			r.add("sh")
+		}
+		synctest.Wait()
+		was := r.loop.Examined()
+		r.add("sh")
+		synctest.Wait()
+		if n := r.loop.Examined() - was; n > 4 {
+			r.t.Fatalf("one card was filed and %d were examined", n)
+		}
+	})
+}
+
+// M-16: a pause holds everything and its end lets it go, by the feed alone; a draining node is passed by.
+func TestLoopPause(t *testing.T) {
+	inBubble(t, shell, []string{"atlas", "borea"}, func(r *rig) {
+		r.person(board.VPause, board.Pause{Why: "upgrade"})
+		id := r.add("sh")
+		synctest.Wait()
+		if w := r.card(id).Waits; w.Check != "pause" || !strings.Contains(w.Text, "ann: upgrade") {
+			r.t.Fatalf("it waits for %+v", w)
+		}
+		r.person(board.VDrain, board.Drain{Node: "atlas"})
+		r.person(board.VPause, board.Pause{Board: "default", Why: "release"})
+		r.person(board.VResume, board.Pause{})
+		synctest.Wait()
+		if w := r.card(id).Waits; r.card(id).Run != "" || !strings.Contains(w.Text, "board default is paused by ann: release") {
+			r.t.Fatalf("it waits for %+v", w)
+		}
+		r.person(board.VResume, board.Pause{Board: "default"})
+		synctest.Wait()
+		if runs := r.current(); len(runs) != 1 || runs[0].Node != "n-borea" {
+			r.t.Fatalf("resumed, and atlas drains: %+v", runs)
+		}
+	})
+}
+
+// MEM-05, MEM-06, invariant 21: a dry run is the next real round: cards, machines
+// and order; and it changes nothing.
+func TestDryRunIsTheRound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		kinds := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 12).Draw(rt, "profiles")
+		var wrong string
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, shell, "atlas", "borea")
+			for i, k := range kinds {
+				r.add([]string{"sh", "two", "east", "none"}[k], priority(int64(i%3)))
+			}
+			before := r.v.Seq()
+			plan, _ := Plan(r.input())
+			if r.v.Seq() != before {
+				t.Fatal("a dry run has written")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer func() { cancel(); synctest.Wait() }()
+			r.lead(ctx)
+			var want, got []string
+			for _, s := range plan {
+				want = append(want, s.Card+" on "+s.Node+" by "+s.Profile)
+				if s.Status != "ready" || s.Target != "running" || s.Role != "implementer" || s.Surface != "headless" {
+					t.Fatalf("a row of the dry run says %+v", s)
+				}
+			}
+			for _, x := range r.loop.Rounds(50) {
+				for _, s := range x.Started {
+					got = append(got, s.Card+" on "+s.Machine+" by "+s.Profile)
+				}
+			}
+			if !slices.Equal(want, got) {
+				wrong = fmt.Sprintf("planned %v, started %v", want, got)
+			}
+		})
+		if wrong != "" {
+			rt.Fatal(wrong)
 		}
 	})
 }
@@ -180,7 +428,17 @@ func TestLoopExaminesWhatChanged(t *testing.T) {
 	}
 }
 
-// No lost wake-up: whatever happens, when the loop is idle a plan from nothing finds nothing to start.
+// rounds is a cap of starts beside those of machine, profile and board.
+const rounds = `
+dispatch:
+  capacity:
+    - {counts: sessions, scope: machine, max: host.slots}
+    - {counts: runs, scope: assignee, max: profile.capacity}
+    - {counts: starts, scope: machine, max: 4}
+`
+
+// Invariant 21: no cap is exceeded by any transaction (see rig.noCapExceeded). No
+// lost wake-up: whatever happens, when the loop is idle a plan from nothing finds nothing to start.
 //
 // The bubble says what went wrong and the property fails outside of it: rapid
 // stops a property by a panic on its own goroutine, and inside a bubble that
@@ -190,7 +448,8 @@ func TestLoopMissesNothing(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 8), 5, 40).Draw(rt, "steps")
 		var wrong string
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, shell, "atlas", "borea")
+			r := newRig(t, shell+rounds, "atlas", "borea")
+			r.perRound = 4
 			ctx, cancel := context.WithCancel(t.Context())
 			defer func() { cancel(); synctest.Wait() }()
 			r.lead(ctx)

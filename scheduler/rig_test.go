@@ -32,7 +32,13 @@ type rig struct {
 	condemned atomic.Int64 // nodes that get no answer now
 	refuse    string       // verb that the executor does not take
 	held      board.HeldTable
+	before    func(verb string) // what happens between a plan and its request
+	startsOn  map[string][]int64
+	perRound  int // starts of a round on one machine, 0: not checked
 }
+
+// remembered keeps compiled workflows from test to test: it is safe to share.
+var remembered = board.NewWorkflows()
 
 const t0 = int64(1_800_000_000_000)
 
@@ -55,7 +61,7 @@ func (f *rigFeed) Take() ([]Key, bool) {
 
 func newRig(t testing.TB, yaml string, nodes ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, v: board.NewMemView(), ws: board.NewWorkflows(), began: time.Now(), states: map[string]board.Reading{}, heard: map[string]time.Time{}, num: map[string]uint64{}}
+	r := &rig{t: t, v: board.NewMemView(), ws: remembered, began: time.Now(), states: map[string]board.Reading{}, heard: map[string]time.Time{}, num: map[string]uint64{}}
 	r.must(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", EraTag: "t", Node: board.NodeUp{ID: "n-" + nodes[0], Name: nodes[0], Slots: 2}})
 	r.online(nodes[0])
 	for _, n := range nodes[1:] {
@@ -97,6 +103,9 @@ func (r *rig) Do(_ context.Context, req *board.Request) board.Result {
 	if req.Verb == board.VGone && r.condemned.Load() == 0 {
 		r.t.Error("a session is counted gone by lease while its node may still be answered")
 	}
+	if r.before != nil {
+		r.before(req.Verb)
+	}
 	if req.Verb == r.refuse {
 		return board.Result{Err: board.Errorf(board.Exhausted, "not now")}
 	}
@@ -108,6 +117,7 @@ func (r *rig) Do(_ context.Context, req *board.Request) board.Result {
 	}
 	if !txn.Empty() {
 		r.v.Apply(&txn)
+		r.noCapExceeded(req, &res)
 		for _, f := range r.subs {
 			f.mu.Lock()
 			for _, op := range txn.Ops {
@@ -306,22 +316,55 @@ func (r *rig) noOvercommit() {
 	if n := r.condemned.Load(); n != 0 {
 		r.t.Errorf("%d nodes are left without answers", n)
 	}
-	held := map[string]int64{}
-	_ = r.View(func(v board.View) error {
-		board.EachHeld(v, "", func(h *board.Held) bool {
-			if run := board.GetRun(v, h.Run); run != nil && !run.Forced {
-				held[h.Node]++
+	_ = r.View(func(v board.View) error { r.overcommit(v); return nil })
+}
+
+// noCapExceeded checks every cap of the rig's board after a transaction.
+func (r *rig) noCapExceeded(req *board.Request, res *board.Result) {
+	r.overcommit(r.v)
+	if req.Verb == board.VStart && res.Err == nil {
+		var a struct{ Machine string }
+		_ = json.Unmarshal(res.Data, &a)
+		if r.startsOn == nil {
+			r.startsOn = map[string][]int64{}
+		}
+		r.startsOn[a.Machine] = append(r.startsOn[a.Machine], r.v.Time())
+		n := 0
+		for _, at := range r.startsOn[a.Machine] {
+			if at > r.v.Time()-60_000 {
+				n++
 			}
-			return true
-		})
-		board.EachNode(v, func(n *board.Node) bool {
-			if held[n.ID] > n.Slots {
-				r.t.Errorf("%s holds %d sessions of %d slots", n.Name, held[n.ID], n.Slots)
+		}
+		if r.perRound > 0 && n > r.perRound {
+			r.t.Errorf("%d starts on %s within a round of at most %d", n, a.Machine, r.perRound)
+		}
+	}
+}
+
+// overcommit holds what is held against the slots of each machine and the
+// capacity of each profile (invariant 21).
+func (r *rig) overcommit(v board.View) {
+	held, runs := map[string]int64{}, map[string]int64{}
+	board.EachHeld(v, "", func(h *board.Held) bool {
+		if run := board.GetRun(v, h.Run); run != nil && !run.Forced {
+			held[h.Node]++
+			if !h.Ended {
+				runs[h.Profile]++
 			}
-			return true
-		})
-		return nil
+		}
+		return true
 	})
+	board.EachNode(v, func(n *board.Node) bool {
+		if held[n.ID] > n.Slots {
+			r.t.Errorf("%s holds %d sessions of %d slots", n.Name, held[n.ID], n.Slots)
+		}
+		return true
+	})
+	for profile, most := range map[string]int64{"two": 2, "none": 0} {
+		if runs[profile] > most {
+			r.t.Errorf("profile %s has %d runs of %d", profile, runs[profile], most)
+		}
+	}
 }
 
 func starts(list []Start) string {
