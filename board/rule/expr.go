@@ -223,6 +223,9 @@ func (e *Expr) Number(scope Scope) (float64, bool, error) {
 	return 0, false, ErrorAt(e.source, 0, fmt.Sprintf("a number is wanted and %s is %s", e.source, named(v)))
 }
 
+// maxMessage bounds what the parser says, in bytes.
+const maxMessage = 300
+
 func parseError(source string, err error) *Error {
 	offset, message := 0, err.Error()
 	if at, ok := asFileError(err); ok {
@@ -236,6 +239,9 @@ func parseError(source string, err error) *Error {
 		message = "the expression ends too early"
 	case strings.Contains(message, "unexpected token Operator(\"=\")"):
 		message = "= is no operator: compare with =="
+	}
+	if len(message) > maxMessage { // it may repeat a word of any length
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
 	}
 	return ErrorAt(source, offset, message)
 }
