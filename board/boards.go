@@ -31,6 +31,9 @@ func (t *tx) makeBoard(a BoardCreate) (any, *Error) {
 	if !slugRE.MatchString(a.Slug) {
 		return nil, Errorf(Invalid, "board %q: a slug is a lower-case letter, then letters, digits and dashes, at most 32", clip(a.Slug, 40))
 	}
+	if importing(t, a.Slug, a.Prefix) {
+		return nil, Errorf(Conflict, "board %q, or one with its prefix, is being imported", a.Slug)
+	}
 	if t.Has(TBoard, a.Slug) {
 		return nil, Errorf(Conflict, "board %q exists", a.Slug).WithHint("see: muster board show %s", a.Slug)
 	}
@@ -57,7 +60,7 @@ func (t *tx) makeBoard(a BoardCreate) (any, *Error) {
 // freePrefix makes a card prefix of a slug: its letters and digits, numbered when taken.
 func (t *tx) freePrefix(slug string) string {
 	p := clipTo(strings.ReplaceAll(slug, "-", ""), 12)
-	for i := 2; t.Has(TPrefix, p) && i < 10_000; i++ {
+	for i := 2; (t.Has(TPrefix, p) || importing(t, "", p)) && i < 10_000; i++ {
 		n := fmt.Sprint(i)
 		p = clipTo(strings.ReplaceAll(slug, "-", ""), 12-len(n)) + n
 	}

@@ -230,7 +230,7 @@ func (t *tx) card(id string) (*Board, *Card, *Error) {
 	}
 	b := GetBoard(t, c.Board)
 	if b == nil {
-		return nil, nil, Errorf(Internal, "card %s has no board", id)
+		return nil, nil, noCard(id) // its board is still being imported
 	}
 	return b, c, nil
 }

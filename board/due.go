@@ -46,6 +46,10 @@ func (t *tx) dueOne(d *Due) *Error {
 		if c == nil {
 			return nil
 		}
+		if i := GetImport(t, c.Board); i != nil { // its board is not there yet
+			t.putDue(t.env.Now+importIdle, d.Kind, d.Key)
+			return nil
+		}
 		return t.platformFire(c, nil, "promote", nil)
 	case DueClaim:
 		return t.dueClaim(GetRun(t, d.Key), d)
@@ -61,6 +65,8 @@ func (t *tx) dueOne(d *Due) *Error {
 		return t.dueIdle(GetRun(t, d.Key), d)
 	case DueClose:
 		t.dueClose(GetRun(t, d.Key))
+	case DueImport:
+		t.dueImport(d.Key)
 	case DueExpire:
 		t.del(TToken, d.Key)
 	}

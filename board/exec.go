@@ -69,6 +69,12 @@ func verbOf(name string) (verb, bool) {
 		return verb{byManager, resume}, true
 	case VDrain:
 		return verb{byManager, drain}, true
+	case VImportBegin:
+		return verb{byManager, importBegin}, true
+	case VImportSlice:
+		return verb{byManager, importSlice}, true
+	case VImportEnd:
+		return verb{byManager, importEnd}, true
 	case VSubscribe:
 		return verb{byViewer, subscribe}, true
 	case VInboxAck:

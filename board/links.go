@@ -21,7 +21,7 @@ func (t *tx) addLink(child, parent string) *Error {
 	switch {
 	case child == parent:
 		return Errorf(Refused, "card %s cannot wait for itself", child).WithCheck("link")
-	case GetCard(t, parent) == nil:
+	case !t.cardThere(parent, child):
 		return Errorf(NotFound, "there is no card %q to wait for", clip(parent, 60)).WithCheck("link")
 	case GetCard(t, child) == nil:
 		return Errorf(NotFound, "there is no card %q", clip(child, 60)).WithCheck("link")
@@ -59,4 +59,11 @@ func (t *tx) noCircle(child, parent string) *Error {
 		}
 	}
 	return nil
+}
+
+// cardThere tells whether a card may be named by another: it is there, and so is
+// its board, unless both are being imported with it.
+func (t *tx) cardThere(id, by string) bool {
+	c := GetCard(t, id)
+	return c != nil && (t.Has(TBoard, c.Board) || PrefixOfCard(id) == PrefixOfCard(by))
 }

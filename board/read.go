@@ -79,7 +79,15 @@ func EachCard(v View, b *Board, fn func(*Card) bool) {
 	if b != nil {
 		prefix = b.Prefix + "-"
 	}
-	scan(v, TCard, prefix, "", func(_ string, c *Card) bool { return fn(c) })
+	boards := map[string]bool{}
+	scan(v, TCard, prefix, "", func(_ string, c *Card) bool {
+		there, known := boards[c.Board]
+		if !known && b == nil { // a board that is being imported is not there yet
+			there = v.Has(TBoard, c.Board)
+			boards[c.Board] = there
+		}
+		return !there && b == nil || fn(c)
+	})
 }
 
 // GetRun reads a run by its public id.

@@ -86,6 +86,7 @@ type Board struct {
 	Archived            bool
 	PausedBy, PausedWhy string
 	PausedAt            int64
+	Imported            string // token of the import that made it
 	unknown
 }
 
@@ -104,6 +105,7 @@ func (b *Board) fields(w *wire) {
 	str(w, 12, &b.PausedBy)
 	str(w, 13, &b.PausedWhy)
 	w.int(14, &b.PausedAt)
+	str(w, 40, &b.Imported)
 }
 
 // WorkflowDoc is one saved version of a board's workflow file.

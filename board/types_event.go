@@ -14,6 +14,7 @@ type Event struct {
 	Said                       bool   // it is a comment of the card's thread (BRD-09)
 	Text                       string // what it says, unless that is the payload's "text"
 	SaidBefore                 string // key of the comment before
+	Origin                     string // its id in the fleet it was imported from
 	unknown
 }
 
@@ -33,6 +34,7 @@ func (e *Event) fields(w *wire) {
 	w.bool(13, &e.Said)
 	str(w, 14, &e.Text)
 	str(w, 15, &e.SaidBefore)
+	str(w, 16, &e.Origin)
 }
 
 // Comment is one word of a card's thread (BRD-09), made of the event that is it.

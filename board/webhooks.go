@@ -30,7 +30,7 @@ func EachWebhook(v View, fn func(*Webhook) bool) {
 // Wants tells whether an event is one of a webhook's. What an import brought along
 // has happened elsewhere.
 func (h *Webhook) Wants(e *Event) bool {
-	return e.Board == h.Board && (len(h.Kinds) == 0 || contains(h.Kinds, e.Kind))
+	return e.Board == h.Board && e.Origin == "" && (len(h.Kinds) == 0 || contains(h.Kinds, e.Kind))
 }
 
 // Where is a webhook's address as it may be shown: paths and queries hold secrets.

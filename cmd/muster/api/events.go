@@ -58,6 +58,9 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 type filter struct{ card, kind, board string }
 
 func (f filter) wants(e *board.Event) bool {
+	if e.Origin != "" && f.card == "" { // what an import brought along happened elsewhere: it is its card's history
+		return false
+	}
 	return (f.card == "" || e.Card == f.card) && (f.kind == "" || e.Kind == f.kind) && (f.board == "" || e.Board == f.board)
 }
 

@@ -225,7 +225,7 @@ func cut(s string) (k, v string, has bool) {
 // short numbers, and a beginning of one is the whole of another.
 func findCard(v board.View, id string, who caller) (*board.Card, error) {
 	c := board.GetCard(v, id)
-	if c == nil {
+	if c == nil || board.GetBoard(v, c.Board) == nil { // its board may still be imported
 		return nil, board.Errorf(board.NotFound, "no card %q", clip(id)).WithHint("see: muster card list")
 	}
 	return c, who.sees(c.Board)

@@ -147,6 +147,8 @@ type handler struct {
 	door  Door
 	log   *slog.Logger
 	flows *board.Workflows
+
+	transfers slots // boards on their way in or out
 }
 
 // Handler is the API for one door.
@@ -158,7 +160,7 @@ func newHandler(b Backend, door Door, log *slog.Logger) *handler {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &handler{b: b, door: door, log: log, flows: board.NewWorkflows()}
+	return &handler{b: b, door: door, log: log, flows: board.NewWorkflows(), transfers: make(slots, oneFile)}
 }
 
 func (h *handler) mux() http.Handler {
@@ -171,6 +173,8 @@ func (h *handler) mux() http.Handler {
 	if h.door == DoorUser {
 		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))
 	}
+	mux.HandleFunc("GET /v1/boards/{slug}/export", h.export)
+	mux.HandleFunc("POST /v1/import", h.imports)
 	mux.HandleFunc("POST /v1/do", h.wrap(h.do))
 	mux.HandleFunc("/", h.wrap(func(r *http.Request, _ caller) (any, Fresh, error) {
 		return nil, unread, board.Errorf(board.NotFound, "%s %s is not part of this API", r.Method, clip(r.URL.Path)).WithHint("the node may be older than the command; see: muster version")

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) boardCmd() *cobra.Command {
-	return group("board", "boards of cards", a.boardCreate(), a.boardApply(), a.boardSet(), a.boardList(), a.boardShow())
+	return group("board", "boards of cards", a.boardCreate(), a.boardApply(), a.boardSet(), a.boardList(), a.boardShow(), a.boardExport(), a.boardImport())
 }
 
 func (a *app) boardCreate() *cobra.Command {

@@ -19,7 +19,8 @@ const (
 )
 
 // grows are the verbs that only make the state larger.
-var grows = []string{board.VCardAdd, board.VCardEdit, board.VBoardCreate, board.VBoardApply, board.VStart, board.VNodeJoin, board.VTokenCreate}
+var grows = []string{board.VCardAdd, board.VCardEdit, board.VBoardCreate, board.VBoardApply, board.VStart, board.VNodeJoin, board.VTokenCreate,
+	board.VImportBegin, board.VImportSlice}
 
 // space remembers the last look at a disk. Safe for concurrent use.
 type space struct {

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"muster/board"
+)
+
+func (a *app) boardExport() *cobra.Command {
+	c := verb("export BOARD [FILE]", "a board as one file: cards, thread, attempts, links, workflow", 1, 2, func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		if len(args) == 1 || args[1] == "-" {
+			if a.io.Terminal {
+				return usagef("where to? give FILE, or let it flow: muster board export %s > FILE", args[0])
+			}
+			_, err := cl.Export(c.Context(), args[0], a.io.Out)
+			return err
+		}
+		lines, err := a.exportTo(args[1], func(w io.Writer) (int, error) { return cl.Export(c.Context(), args[0], w) })
+		if err != nil {
+			return err
+		}
+		if !a.json && !a.quiet {
+			a.printf("board %s is in %s (%d lines)\n", oneLine(args[0]), oneLine(args[1]), lines)
+			a.hint("muster board import %s --as SLUG", args[1])
+		}
+		return nil
+	})
+	c.Long = `a board as one file: cards, thread, attempts, links, workflow
+
+What belongs to this fleet stays: claims, sessions, machines' folders, subscriptions, webhooks. The file is lines of JSON;
+its last line holds their number and hash.`
+	return c
+}
+
+// exportTo writes a file that is there whole or not at all.
+func (a *app) exportTo(name string, write func(io.Writer) (int, error)) (lines int, err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(f.Name()) // no longer there when all went well
+	if lines, err = write(f); err != nil {
+		f.Close()
+		return 0, err
+	}
+	if err := f.Sync(); err != nil {
+		f.Close()
+		return 0, err
+	}
+	if err := f.Close(); err != nil {
+		return 0, err
+	}
+	return lines, os.Rename(f.Name(), name)
+}
+
+func (a *app) boardImport() *cobra.Command {
+	var as string
+	c := verb("import FILE [--as SLUG]", "make a new board of an exported file", 1, 1, func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		in := a.io.In
+		if args[0] != "-" {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			if st, err := f.Stat(); err == nil && st.IsDir() {
+				return board.Errorf(board.Invalid, "%s is a folder", args[0])
+			}
+			in = f
+		}
+		ans, err := cl.Import(c.Context(), as, in)
+		return show(a, ans, err, func(r importAnswer) []string { return []string{r.Slug} }, func(r importAnswer) {
+			a.printf("board %s is made: %d card(s) %s-..., %d event(s), %d attempt(s), %d link(s)\n", oneLine(r.Slug), r.Cards, oneLine(r.Prefix), r.Events, r.Runs, r.Links)
+			a.hint("muster board show %s", r.Slug)
+		})
+	})
+	c.Flags().StringVar(&as, "as", "", "its name here (default: the one it had)")
+	c.Long = `make a new board of an exported file
+
+Cards keep their ids where the board's prefix is free here; else they get the new board's. Nothing is seen of it before all
+of it is there. A card that was running waits where it was started from.`
+	return c
+}
+
+type importAnswer struct {
+	Slug   string `json:"slug"`
+	Prefix string `json:"prefix"`
+	Cards  int64  `json:"cards"`
+	Events int64  `json:"events"`
+	Runs   int64  `json:"runs"`
+	Links  int64  `json:"links"`
+}
