@@ -222,13 +222,13 @@ func TestOddStateIsFetchedAnew(t *testing.T) {
 	if err != nil || !ans.Odd {
 		t.Fatalf("a contact with another hash was answered %+v (%v), want odd", ans, err)
 	}
+	if got := a.lease.diverged(); len(got) != 1 || !strings.Contains(got[0], "atlas") {
+		t.Errorf("alarms are %q, want one that names atlas", got)
+	}
 	a.odd()
 	<-a.Done()
 	if !a.Again() || a.mem.Rebuild == "" || a.mem.Refetch != "" {
 		t.Fatal("the node did not stop to make its state anew")
-	}
-	if got := a.lease.diverged(); len(got) != 1 || !strings.Contains(got[0], "atlas") {
-		t.Errorf("alarms are %q, want one that names atlas", got)
 	}
 	a.mem.Odd = true // it was rebuilt once: if it is odd again, its own snapshot holds what is wrong
 	a.odd()
