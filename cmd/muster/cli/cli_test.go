@@ -301,6 +301,7 @@ func TestWrites(t *testing.T) {
 	step("move", "d-2", "--machine", "atlas", "--why", "its data is there")
 	step("move", "d-2", "--machine", "nowhere")
 	step("move", "d-2", "--machine", "any", "--json")
+	step("forget", "d-2")
 	step("context", "d-2")
 	step("node", "set", "atlas", "local=none")
 	step("card", "add", "several things", "--triage")

@@ -59,11 +59,10 @@ var words = []word{
 	{name: "reopen", short: "a finished card is not finished", flags: [][2]string{{"why", "why"}}},
 	{name: "archive", short: "put a card away"},
 	{name: "unarchive", short: "get a card back"},
-	{name: "forget", short: "let a blocked card start without its old session"},
 }
 
 func (a *app) sayCmds() []*cobra.Command {
-	cmds := []*cobra.Command{a.eventCmd(), a.reassignCmd(), a.decomposeCmd(), a.moveCmd()}
+	cmds := []*cobra.Command{a.eventCmd(), a.reassignCmd(), a.decomposeCmd(), a.moveCmd(), a.forgetCmd()}
 	for _, w := range words {
 		cmds = append(cmds, a.wordCmd(w))
 	}
