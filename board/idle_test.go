@@ -125,7 +125,10 @@ func TestGoalMode(t *testing.T) {
 		t.Fatal("work refilled a goal's budget")
 	}
 	w.after(120)
-	w.due()
+	w.report(r.ID, Report{Kind: ReportBusy})
+	w.report(r.ID, Report{Kind: ReportIdle})
+	w.after(60)
+	w.due() // it worked since the last ask, and its budget is used up all the same
 	w.status(id, "blocked")
 }
 
