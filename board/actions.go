@@ -215,7 +215,7 @@ func setNumber(c *Card, name string, n float64, none bool) {
 	case "goal_max_turns":
 		c.GoalMaxTurns = opt
 	case "start_after":
-		c.StartAfter = int64(n * 1000)
+		c.StartAfter = int64(min(max(n*1000, 0), lastStart))
 	}
 }
 

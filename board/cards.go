@@ -2,6 +2,9 @@ package board
 
 import (
 	"strings"
+	"unicode"
+
+	"muster/board/workflow"
 )
 
 const (
@@ -21,6 +24,9 @@ func cardAdd(t *tx) (any, *Error) {
 	}
 	if a.Title == nil || strings.TrimSpace(*a.Title) == "" {
 		return nil, Errorf(Invalid, "a card needs a title")
+	}
+	if a.MaxRuntime != nil && *a.MaxRuntime == 0 {
+		return nil, Errorf(Invalid, "max_runtime=0: a run takes at least a second; leave it out for no limit")
 	}
 	if err := t.runMayFile(b, &a); err != nil {
 		return nil, err
@@ -125,7 +131,6 @@ func (t *tx) setFields(b *Board, c *Card, f *CardFields) *Error {
 	set(&c.Skills, f.Skills)
 	set(&c.Model, f.Model)
 	set(&c.Goal, f.Goal)
-	set(&c.Branch, f.Branch)
 	set(&c.Kind, f.Kind)
 	return t.setRest(c, f)
 }
@@ -164,19 +169,15 @@ func (t *tx) setWho(b *Board, c *Card, f *CardFields) *Error {
 }
 
 func (t *tx) setRest(c *Card, f *CardFields) *Error {
-	if f.Workspace != nil {
-		kind, rest, _ := strings.Cut(*f.Workspace, ":")
-		switch {
-		case *f.Workspace == "" || *f.Workspace == "scratch":
-		case kind == "dir" && strings.HasPrefix(rest, "/"), kind == "worktree" && rest != "":
-		default:
-			return Errorf(Invalid, "workspace %q: use scratch, dir:/PATH or worktree:REPO", clip(*f.Workspace, 60))
-		}
-		c.Workspace = *f.Workspace
+	if err := setPlace(c, f); err != nil {
+		return err
 	}
 	if f.StartAfter != nil && *f.StartAfter != c.StartAfter {
+		if *f.StartAfter < 0 || *f.StartAfter > lastStart {
+			return Errorf(Invalid, "start_after=%d is out of range: it is before 1970 or after 2200", *f.StartAfter)
+		}
 		t.delDue(c.StartAfter, DueCard, c.ID)
-		c.StartAfter = max(*f.StartAfter, 0)
+		c.StartAfter = *f.StartAfter
 	}
 	if len(f.Labels) > 0 {
 		m := map[string]string{}
@@ -186,6 +187,9 @@ func (t *tx) setRest(c *Card, f *CardFields) *Error {
 		for k, v := range f.Labels {
 			if k == "" || len(k)+len(v) > 300 {
 				return Errorf(Invalid, "label %q is empty or too long", clip(k, 40))
+			}
+			if !oneLine(k) || !oneLine(v) || strings.Contains(k, "=") {
+				return Errorf(Invalid, "label %q: a name and a value are one line each, and a name has no =", clip(k, 40))
 			}
 			if m[k] = v; v == "" {
 				delete(m, k)
@@ -201,6 +205,47 @@ func (t *tx) setRest(c *Card, f *CardFields) *Error {
 	}
 	return nil
 }
+
+// lastStart is the last moment that a card may wait for: the end of 2200, in ms.
+const lastStart = 7_289_654_400_000 - 1
+
+// setPlace sets where a card's sessions work. What this version cannot make is
+// refused here, not by the machine that the card would be started on.
+func setPlace(c *Card, f *CardFields) *Error {
+	if f.Workspace != nil {
+		kind, rest, _ := strings.Cut(*f.Workspace, ":")
+		missing, later := worktreeLater(kind)
+		switch {
+		case *f.Workspace == "" || *f.Workspace == "scratch":
+		case kind == "dir" && strings.HasPrefix(rest, "/"):
+		case later:
+			return Errorf(Refused, "workspace %q: %s", clip(*f.Workspace, 60), missing).WithCheck("later").WithHint("use scratch or dir:/PATH")
+		default:
+			return Errorf(Invalid, "workspace %q: use scratch or dir:/PATH", clip(*f.Workspace, 60))
+		}
+		c.Workspace = *f.Workspace
+	}
+	if f.Branch != nil && *f.Branch != "" && !strings.HasPrefix(c.Workspace, "worktree:") {
+		missing, _ := worktreeLater("worktree")
+		return Errorf(Refused, "branch %q: a branch is that of a worktree, and card %s has none (%s)", clip(*f.Branch, 60), c.ID, missing).WithCheck("later")
+	}
+	set(&c.Branch, f.Branch)
+	return nil
+}
+
+// worktreeLater is what the table of what comes later says of a kind of workspace,
+// without what happens until then: here it is refused.
+func worktreeLater(kind string) (missing string, later bool) {
+	if kind != "worktree" {
+		return "", false
+	}
+	missing, later = workflow.Later(kind)
+	missing, _, _ = strings.Cut(missing, ";")
+	return missing, later
+}
+
+// oneLine says that a text holds no control character.
+func oneLine(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) }
 
 // cardEdit changes fields of a card.
 func cardEdit(t *tx) (any, *Error) {

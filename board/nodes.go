@@ -18,6 +18,9 @@ func fleetInit(t *tx) (any, *Error) {
 	if a.ID == "" || a.EraTag == "" || a.Node.ID == "" {
 		return nil, Errorf(Invalid, "a fleet needs an id, an era and a node")
 	}
+	if err := t.checkNode(&a.Node); err != nil {
+		return nil, err
+	}
 	t.putFleet(&Fleet{ID: a.ID, Name: a.Name, Era: 1, EraTag: a.EraTag, Format: 1, Created: t.env.Now, Gossip: a.Gossip})
 	n := &Node{ID: a.Node.ID, Key: a.Node.Key, Role: RoleVoter, Local: "manager", Joined: t.env.Now}
 	t.fillNode(n, &a.Node)
@@ -41,11 +44,16 @@ func (t *tx) fillNode(n *Node, u *NodeUp) {
 }
 
 func (t *tx) checkNode(u *NodeUp) *Error {
-	if !validName(u.Name, 63) {
-		return Errorf(Invalid, "node name %q: use letters, digits, dots and dashes, at most 63", clip(u.Name, 70)).WithHint("give another with --name")
+	if err := CheckNodeName(u.Name); err != nil {
+		return err
 	}
 	if u.Slots < 0 || u.Slots > 10_000 || len(u.Labels) > 100 || len(u.Addrs) > 16 {
 		return Errorf(Invalid, "node %s says more of itself than is sensible", u.Name)
+	}
+	for k, v := range u.Labels {
+		if k == "" || len(k)+len(v) > 300 || !oneLine(k) || !oneLine(v) {
+			return Errorf(Invalid, "node %s: label %q: a name and a value are one line, together at most 300 bytes", u.Name, clip(k, 40))
+		}
 	}
 	var other *Node
 	EachNode(t, func(n *Node) bool {
@@ -56,6 +64,14 @@ func (t *tx) checkNode(u *NodeUp) *Error {
 	})
 	if other != nil {
 		return Errorf(Conflict, "the name %q is taken by another machine of this fleet (node %s)", u.Name, other.ID[:8]).WithHint("give another with --name")
+	}
+	return nil
+}
+
+// CheckNodeName refuses what cannot be the name of a machine.
+func CheckNodeName(s string) *Error {
+	if !validName(s, 63) {
+		return Errorf(Invalid, "node name %q: use letters, digits, dots, dashes and underscores, at most 63, and a letter or digit first", clip(s, 70)).WithHint("give another with --name")
 	}
 	return nil
 }

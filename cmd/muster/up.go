@@ -34,7 +34,7 @@ func up(ctx context.Context, o cli.UpOptions) error {
 	n, err := node.New(node.Config{Data: o.Data, Name: o.Name, Listen: o.Listen, Advertise: o.Advertise, Token: o.Token, Labels: o.Labels,
 		Slots: o.Slots, Replica: o.Replica, Timers: o.Timers, Binary: binary, Version: versionText(), Logger: log, Progress: o.Progress})
 	if err != nil {
-		return err
+		return cli.Usage(err) // it only looks at what the flags say
 	}
 	paceGarbage()
 	if err := n.Open(ctx); err != nil {

@@ -20,12 +20,15 @@ const (
 	keepAlive   = 20 * time.Second
 )
 
+// eventAsks are what a reader of events may say.
+var eventAsks = asks{"follow": truth, "since": anyText, "last": number(1), "card": anyText, "kind": anyText, "board": anyText}
+
 // events lists events after a cursor, or follows them: first from the state,
 // then as they come. A reader is given what the state holds, never a queue: one
 // that is slow reads on from its own cursor (architecture.md, feed).
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("follow") != "true" {
-		h.wrap(h.reader(h.list))(w, r)
+		h.wrap(h.reader(eventAsks, h.list))(w, r)
 		return
 	}
 	started := false
@@ -42,6 +45,9 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		err = h.mayRead(r, &c)
 	}
 	var s *stream
+	if err == nil {
+		err = eventAsks.check(r)
+	}
 	if err == nil {
 		s, err = h.open(r, c)
 	}

@@ -261,7 +261,7 @@ func (s *plainConn) execute(ctx context.Context, head plainHead, body []byte) (i
 	var d Do
 	c, err := h.callerOf(s.peer, head.authorization)
 	if err == nil {
-		err = decodeFrom(bytes.NewReader(body), &d)
+		err = decodeBytes(body, &d)
 	}
 	if err != nil {
 		status, answer = answerOf(nil, unread, err, "")

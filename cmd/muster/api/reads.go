@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -11,35 +12,42 @@ import (
 )
 
 func (h *handler) reads(mux *http.ServeMux) {
-	for path, fn := range map[string]answerFunc{
-		"GET /v1/status":                 people(h.status),
-		"GET /v1/nodes":                  people(h.nodes),
-		"GET /v1/nodes/{id}":             people(h.node),
-		"GET /v1/boards":                 people(h.boards),
-		"GET /v1/boards/{slug}":          h.board,
-		"GET /v1/boards/{slug}/workflow": h.workflow,
-		"GET /v1/cards":                  h.cards,
-		"GET /v1/cards/{id}":             h.card,
-		"GET /v1/cards/{id}/runs":        h.runs,
-		"GET /v1/cards/{id}/why":         h.why,
-		"GET /v1/cards/{id}/context":     h.context,
-		"GET /v1/inbox":                  people(h.inbox),
-		"GET /v1/sessions":               people(h.sessions),
-		"GET /v1/tokens":                 people(h.tokens),
-		"GET /v1/rounds":                 people(h.rounds),
-		"GET /v1/counters":               people(h.counters),
-		"GET /v1/runs/{id}/log":          h.logs,
-		"GET /v1/kinds":                  h.kinds,
+	for path, x := range map[string]struct {
+		fn   answerFunc
+		asks asks
+	}{
+		"GET /v1/status":                 {people(h.status), nil},
+		"GET /v1/nodes":                  {people(h.nodes), nil},
+		"GET /v1/nodes/{id}":             {people(h.node), nil},
+		"GET /v1/boards":                 {people(h.boards), nil},
+		"GET /v1/boards/{slug}":          {h.board, nil},
+		"GET /v1/boards/{slug}/workflow": {h.workflow, nil},
+		"GET /v1/cards": {h.cards, asks{"board": anyText, "status": anyText, "assignee": anyText, "machine": anyText, "label": anyText,
+			"all": truth, "attention": truth}},
+		"GET /v1/cards/{id}":         {h.card, nil},
+		"GET /v1/cards/{id}/runs":    {h.runs, nil},
+		"GET /v1/cards/{id}/why":     {h.why, nil},
+		"GET /v1/cards/{id}/context": {h.context, nil},
+		"GET /v1/inbox":              {people(h.inbox), nil},
+		"GET /v1/sessions":           {people(h.sessions), nil},
+		"GET /v1/tokens":             {people(h.tokens), nil},
+		"GET /v1/rounds":             {people(h.rounds), asks{"n": number(1)}},
+		"GET /v1/counters":           {people(h.counters), nil},
+		"GET /v1/runs/{id}/log":      {h.logs, asks{"from": number(0), "wait": truth}},
+		"GET /v1/kinds":              {h.kinds, asks{"board": anyText}},
 	} {
-		mux.HandleFunc(path, h.wrap(h.reader(fn)))
+		mux.HandleFunc(path, h.wrap(h.reader(x.asks, x.fn)))
 	}
 	mux.HandleFunc("GET /v1/info", h.wrap(func(*http.Request, caller) (any, Fresh, error) { return h.b.Info(), unread, nil }))
 	mux.HandleFunc("GET /v1/events", h.events)
 }
 
 // reader lets a read through for who may read.
-func (h *handler) reader(fn answerFunc) answerFunc {
+func (h *handler) reader(takes asks, fn answerFunc) answerFunc {
 	return func(r *http.Request, c caller) (any, Fresh, error) {
+		if err := takes.check(r); err != nil {
+			return nil, unread, err
+		}
 		if err := h.mayRead(r, &c); err != nil {
 			return nil, unread, err
 		}
@@ -192,15 +200,15 @@ func (h *handler) cards(r *http.Request, who caller) (any, Fresh, error) {
 }
 
 // wanted holds a card against the filters of a list.
-func wanted(c *board.Card, q map[string][]string) bool {
+func wanted(c *board.Card, q url.Values) bool {
 	one := func(key, val string) bool {
 		list := q[key]
 		return len(list) == 0 || slices.Contains(list, val)
 	}
-	if len(q["status"]) == 0 && len(q["all"]) == 0 && c.Stored == "archived" {
+	if len(q["status"]) == 0 && q.Get("all") != "true" && c.Stored == "archived" {
 		return false
 	}
-	if len(q["attention"]) > 0 && c.Attention.Check == "" {
+	if q.Get("attention") == "true" && c.Attention.Check == "" {
 		return false
 	}
 	for _, l := range q["label"] {

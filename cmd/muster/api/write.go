@@ -2,9 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -21,23 +18,6 @@ func decode(r *http.Request, into any) error {
 		defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 	}
 	return decodeFrom(r.Body, into)
-}
-
-// decodeFrom reads one JSON value, strictly, and nothing after it.
-func decodeFrom(from io.Reader, into any) error {
-	d := json.NewDecoder(from)
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return err
-		}
-		return board.Errorf(board.Invalid, "request: %v", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return board.Errorf(board.Invalid, "request: more than one JSON value")
-	}
-	return nil
 }
 
 // spoken are the verbs that come through a door; nodes and the fleet have their own ways.

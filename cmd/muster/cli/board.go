@@ -3,9 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,13 +52,6 @@ func (a *app) boardCreate() *cobra.Command {
 }
 
 // source is a file's content; "-" is stdin.
-func (a *app) source(file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(io.LimitReader(a.io.In, 16<<20))
-	}
-	return os.ReadFile(file)
-}
-
 // lintFile reads a workflow, prints what is wrong in it, and refuses errors
 // before anything is sent. What extends a board is looked at by the fleet.
 func (a *app) lintFile(file string) ([]byte, error) {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"net/url"
 	"reflect"
 	"slices"
@@ -21,11 +20,11 @@ func (a *app) cardCmd() *cobra.Command {
 
 // cardFlags are the fields of a card as flags: those that were given become fields.
 type cardFlags struct {
-	title, body, assignee, machine, model, workspace, branch, kind, startAfter string
-	priority, maxRetries, maxTurns                                             int64
-	maxRuntime                                                                 time.Duration
-	goal                                                                       bool
-	skills, labels                                                             []string
+	title, body, assignee, machine, model, workspace, kind, startAfter string
+	priority, maxRetries, maxTurns                                     int64
+	maxRuntime                                                         time.Duration
+	goal                                                               bool
+	skills, labels                                                     []string
 }
 
 func (k *cardFlags) add(c *cobra.Command) {
@@ -40,8 +39,7 @@ func (k *cardFlags) add(c *cobra.Command) {
 	f.Int64Var(&k.maxRetries, "max-retries", 0, "failures in a row that block it")
 	f.BoolVar(&k.goal, "goal", false, "its session is asked to go on until the goal is reached")
 	f.Int64Var(&k.maxTurns, "goal-max-turns", 0, "... so often")
-	f.StringVar(&k.workspace, "workspace", "", "scratch, dir:PATH or worktree:REPO")
-	f.StringVar(&k.branch, "branch", "", "branch of its worktree")
+	f.StringVar(&k.workspace, "workspace", "", "scratch or dir:PATH")
 	f.StringVar(&k.kind, "kind", "", "what kind of work it is")
 	f.StringArrayVar(&k.labels, "label", nil, "k=v, as often as you like")
 	f.StringVar(&k.startAfter, "start-after", "", "do not start it before TIME (+2h, 2030-01-31 09:00, RFC 3339)")
@@ -63,20 +61,19 @@ func (a *app) cardFields(c *cobra.Command, k *cardFlags) (x board.CardFields, er
 		return nil
 	}
 	x.Assignee, x.Machine, x.Model, x.Workspace = str("assignee", &k.assignee), str("machine", &k.machine), str("model", &k.model), str("workspace", &k.workspace)
-	x.Branch, x.Kind = str("branch", &k.branch), str("kind", &k.kind)
+	x.Kind = str("kind", &k.kind)
 	x.Priority, x.MaxRetries, x.GoalMaxTurns = num("priority", &k.priority), num("max-retries", &k.maxRetries), num("goal-max-turns", &k.maxTurns)
 	if f.Changed("body") {
-		if k.body == "-" {
-			b, err := io.ReadAll(io.LimitReader(a.io.In, 64<<20))
-			if err != nil {
-				return x, fmt.Errorf("body: %w", err)
-			}
-			k.body = string(b)
+		if k.body, err = a.orStdin(k.body); err != nil {
+			return x, err
 		}
 		x.Body = &k.body
 	}
 	if f.Changed("max-runtime") {
 		s := int64(k.maxRuntime / time.Second)
+		if time.Duration(s)*time.Second != k.maxRuntime || s < 0 || s == 0 && c.Name() == "add" {
+			return x, usagef("--max-runtime %s: give whole seconds, at least 1s%s", k.maxRuntime, mark(c.Name() != "add", ", or 0 for no limit"))
+		}
 		x.MaxRuntime = &s
 	}
 	if f.Changed("goal") {
@@ -134,7 +131,7 @@ func (a *app) cardAdd() *cobra.Command {
 
 func (a *app) cardEdit() *cobra.Command {
 	k := &cardFlags{}
-	c := verb("edit ID", "change fields of a card", 1, 1, func(c *cobra.Command, args []string) (err error) {
+	c := verb("edit CARD", "change fields of a card", 1, 1, func(c *cobra.Command, args []string) (err error) {
 		req := board.CardEdit{Card: args[0]}
 		if req.CardFields, err = a.cardFields(c, k); err != nil {
 			return err
@@ -227,7 +224,7 @@ func (a *app) printCards(l []api.Card) {
 }
 
 func (a *app) cardShow() *cobra.Command {
-	return verb("show [ID]", "a card with its text, thread and runs", 0, 1, func(c *cobra.Command, args []string) error {
+	return verb("show [CARD]", "a card with its text, thread and runs", 0, 1, func(c *cobra.Command, args []string) error {
 		id, err := a.cardArg(args)
 		if err != nil {
 			return err

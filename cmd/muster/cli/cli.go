@@ -84,6 +84,11 @@ type app struct {
 func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
 	a := &app{deps: deps, io: surroundings, patience: patienceOfReaders}
 	root := a.root()
+	if err := utf8Args(args); err != nil {
+		a.json = slices.Contains(args, "--json")
+		a.complain(err)
+		return exitCode(err)
+	}
 	root.SetArgs(args)
 	root.SetIn(a.io.In)
 	root.SetOut(a.io.Out)
@@ -106,6 +111,15 @@ func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
 type usageError struct{ msg string }
 
 func (e *usageError) Error() string { return e.msg }
+
+// Usage makes an error one of a call that cannot be meant (exit code 2).
+func Usage(err error) error {
+	text := err.Error()
+	if e := new(board.Error); errors.As(err, &e) && e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return &usageError{text}
+}
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
@@ -244,7 +258,13 @@ func (a *app) settle(c *cobra.Command) error {
 	if a.json && a.quiet {
 		return usagef("--json and -q exclude each other")
 	}
-	return nil
+	if err := emptyFlags(c); err != nil {
+		return err
+	}
+	if a.tokenFile != "" && a.node == "" && c.Name() != "join" { // which takes a token to a fleet
+		return usagef("--token-file is for calling another node: give --node too")
+	}
+	return utf8Only("the board's name", a.board)
 }
 
 // home is the data folder of the local node.
@@ -267,7 +287,7 @@ func (a *app) home() (string, error) {
 func verb(use, short string, least, most int, run func(c *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, RunE: run, Args: func(c *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
-			return nil
+			return emptyArgs(strings.TrimPrefix(c.CommandPath(), "muster ")+strings.TrimPrefix(c.Use, c.Name()), args)
 		}
 		return usagef("use: %s", c.UseLine())
 	}}

@@ -167,7 +167,11 @@ func (a *app) printInbox(x *api.Inbox) {
 
 func (a *app) sendCmd() *cobra.Command {
 	return verb("send CARD|RUN TEXT", "say something to a session; without one the next session of the card is told", 2, 2, func(c *cobra.Command, args []string) error {
-		ans, err := a.do(c.Context(), board.VSend, board.Send{To: args[0], Text: args[1]})
+		text, err := a.orStdin(args[1])
+		if err != nil {
+			return err
+		}
+		ans, err := a.do(c.Context(), board.VSend, board.Send{To: args[0], Text: text})
 		return show(a, ans, err, func(r sent) []string { return []string{r.Key} }, func(r sent) {
 			if r.State == board.DeliveryOrdered {
 				a.printf("%s: its machine was asked to tell run %s\n", oneLine(r.ID), oneLine(r.Run))

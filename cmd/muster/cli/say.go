@@ -84,7 +84,14 @@ func (a *app) wordCmd(w word) *cobra.Command {
 			if len(args) == 0 || strings.TrimSpace(args[len(args)-1]) == "" || len(args) == 1 && !a.inSession() {
 				return usagef("use: muster %s", use)
 			}
-			req.Payload[w.text] = args[len(args)-1]
+			text, err := a.orStdin(args[len(args)-1])
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(text) == "" {
+				return usagef("stdin holds no text; use: muster %s", use)
+			}
+			req.Payload[w.text] = text
 			args = args[:len(args)-1]
 		}
 		if req.Card, err = a.cardArg(args); err != nil {
@@ -92,7 +99,9 @@ func (a *app) wordCmd(w word) *cobra.Command {
 		}
 		for k, v := range vals {
 			if c.Flags().Changed(k) {
-				req.Payload[k] = *v
+				if req.Payload[k], err = a.orStdin(*v); err != nil {
+					return err
+				}
 			}
 		}
 		if w.need != "" && req.Payload[w.need] == nil {

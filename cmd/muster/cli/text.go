@@ -96,8 +96,17 @@ func value(s string) json.RawMessage {
 	return b
 }
 
-// moment reads a time: RFC 3339, a local date or time, or +D from now.
+// moment reads a time: RFC 3339, a local date or time, or +D from now; not before
+// 1970, and not after 2200: what is told of it, and waits for it, counts in nanoseconds.
 func moment(s string, now time.Time) (time.Time, error) {
+	t, err := readMoment(s, now)
+	if y := t.UTC().Year(); err == nil && (y < 1970 || y > 2200) {
+		return t, usagef("%q is in the year %d: give one from 1970 to 2200", s, y)
+	}
+	return t, err
+}
+
+func readMoment(s string, now time.Time) (time.Time, error) {
 	if d, ok := strings.CutPrefix(s, "+"); ok {
 		if d, err := time.ParseDuration(d); err == nil {
 			return now.Add(d), nil

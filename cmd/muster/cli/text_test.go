@@ -36,9 +36,15 @@ func hostile(t *testing.T) *apitest.Fleet {
 	f := story()
 	x := apitest.Hostile + "\xff\xfe"
 	line := strings.NewReplacer("\n", " ", "\r", " ").Replace(x)
+	label := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '=' {
+			return -1
+		}
+		return r
+	}, line)
 	m := apitest.Manager()
 	m.Name = line
-	f.Must(m, board.VCardAdd, board.CardAdd{CardFields: board.CardFields{Title: &line, Body: &x, Branch: &line, Labels: map[string]string{line: line}, Skills: &[]string{line}}})
+	f.Must(m, board.VCardAdd, board.CardAdd{CardFields: board.CardFields{Title: &line, Body: &x, Labels: map[string]string{label: label}, Skills: &[]string{line}}})
 	say(f, "d-6", "comment", map[string]any{"text": x})
 	say(f, "d-6", "block", map[string]any{"kind": "needs_input", "reason": x})
 	f.Must(m, board.VBoardCreate, board.BoardCreate{Slug: "h", Label: line})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -56,8 +57,8 @@ func (u *upFlags) check() error {
 	}
 	for _, l := range u.labels {
 		k, v, ok := strings.Cut(l, "=")
-		if !ok || k == "" {
-			return usagef("--label %q: use k=v", l)
+		if !ok || k == "" || strings.ContainsFunc(l, unicode.IsControl) || len(l) > 300 {
+			return usagef("--label %q: use k=v, in one line of at most 300 bytes", clip(l, 60))
 		}
 		if u.o.Labels == nil {
 			u.o.Labels = map[string]string{}

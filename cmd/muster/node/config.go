@@ -5,9 +5,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
+	"muster/board"
 	"muster/board/lease"
 	"muster/mesh"
 )
@@ -49,13 +51,11 @@ func (c *Config) Validate() error {
 		}
 		c.Name, _, _ = strings.Cut(h, ".")
 	}
-	for what, addr := range map[string]string{"--listen": c.Listen, "--advertise": c.Advertise} {
-		if addr == "" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			return fmt.Errorf("%s %q is not IP:PORT", what, addr)
-		}
+	if err := board.CheckNodeName(c.Name); err != nil {
+		return err
+	}
+	if err := CheckAddresses(c.Listen, c.Advertise); err != nil {
+		return err
 	}
 	if c.Timers == "" {
 		c.Timers = "lan"
@@ -77,6 +77,26 @@ func (c *Config) Validate() error {
 	}
 	if c.Lease == (lease.Config{}) {
 		c.Lease = lease.DefaultConfig()
+	}
+	return nil
+}
+
+// CheckAddresses refuses what cannot be listened on, and what others could not
+// dial; "" is no address.
+func CheckAddresses(listen, advertise string) error {
+	for what, addr := range map[string]string{"--listen": listen, "--advertise": advertise} {
+		if addr == "" {
+			continue
+		}
+		host, port, err := net.SplitHostPort(addr)
+		n, perr := strconv.ParseUint(port, 10, 16)
+		if err != nil || perr != nil {
+			return fmt.Errorf("%s %q is not IP:PORT", what, addr)
+		}
+		ip := net.ParseIP(host)
+		if what == "--advertise" && (n == 0 || host == "" || ip != nil && ip.IsUnspecified()) {
+			return fmt.Errorf("%s %q: nobody can dial that; give an address and a port at which other machines reach this one", what, addr)
+		}
 	}
 	return nil
 }
