@@ -111,6 +111,9 @@ func NodeOf(v board.View, n *board.Node, r board.Reading, leader string) Node {
 	case n.NoVote:
 		x.Vote = "demoted"
 	}
+	if n.Draining {
+		x.Drain = &Pause{Of: "node", Name: n.Name, By: n.DrainBy, Why: n.DrainWhy, Since: optAt(n.DrainAt)}
+	}
 	board.EachHeld(v, "", func(h *board.Held) bool {
 		if h.Node == n.ID {
 			x.Running++
@@ -127,7 +130,7 @@ func BoardOf(v board.View, b *board.Board, count bool) Board {
 		_ = json.Unmarshal(b.Params, &x.Params)
 	}
 	if b.PausedBy != "" {
-		x.Paused = b.PausedBy + ": " + b.PausedWhy
+		x.Paused, x.PausedAt = b.PausedBy+": "+b.PausedWhy, optAt(b.PausedAt)
 	}
 	if count {
 		x.Cards = map[string]int{}

@@ -14,8 +14,11 @@ import (
 func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, error) {
 	r := b.Readings(ctx)
 	info := b.Info()
-	s := &Status{Fleet: info.Fleet, Node: info.Name, Leader: r.Leader, Term: r.Term, Quorum: r.Live, Hash: b.Hash(), Nodes: []Node{}, Boards: []Board{}, Alarms: []string{}, Notes: []string{}}
+	s := &Status{Fleet: info.Fleet, Node: info.Name, Leader: r.Leader, Term: r.Term, Quorum: r.Live, Hash: b.Hash(), Nodes: []Node{}, Boards: []Board{}, Pauses: []Pause{}, Alarms: []string{}, Notes: []string{}}
 	fresh, err := b.Read(ctx, consistent, func(v board.View) error {
+		if f := board.GetFleet(v); f != nil && f.PausedBy != "" {
+			s.Pauses = append(s.Pauses, Pause{Of: "fleet", By: f.PausedBy, Why: f.PausedWhy, Since: optAt(f.PausedAt)})
+		}
 		s.Seq, s.Time = v.Seq(), at(v.Time())
 		board.EachNode(v, func(n *board.Node) bool {
 			x := NodeOf(v, n, r.Nodes[n.ID], r.Leader)
@@ -31,6 +34,9 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 			if x.Estop {
 				s.Alarms = append(s.Alarms, fmt.Sprintf("%s starts nothing: ESTOP", n.Name))
 			}
+			if x.Drain != nil {
+				s.Pauses = append(s.Pauses, *x.Drain)
+			}
 			s.Sessions += x.Running
 			s.Nodes = append(s.Nodes, x)
 			return true
@@ -41,15 +47,12 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 				s.Notes = append(s.Notes, fmt.Sprintf("board %s: %d card(s) need a person: muster card list --board %s --attention", x.Slug, x.Needs, x.Slug))
 			}
 			if x.Paused != "" {
-				s.Alarms = append(s.Alarms, fmt.Sprintf("board %s is paused by %s", x.Slug, x.Paused))
+				s.Pauses = append(s.Pauses, Pause{Of: "board", Name: x.Slug, By: bd.PausedBy, Why: bd.PausedWhy, Since: x.PausedAt})
 			}
 			s.Boards = append(s.Boards, x)
 			return true
 		})
 		s.told(v)
-		if f := board.GetFleet(v); f != nil && f.PausedBy != "" {
-			s.Alarms = append(s.Alarms, fmt.Sprintf("the fleet is paused by %s: %s", f.PausedBy, f.PausedWhy))
-		}
 		return nil
 	})
 	slices.SortFunc(s.Nodes, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })

@@ -50,6 +50,7 @@ type Node struct {
 	State          string            `json:"state"`
 	AgeS           *float64          `json:"age_s"`
 	Draining       bool              `json:"draining"`
+	Drain          *Pause            `json:"drain,omitempty"` // who, since when, why
 	Slots          int64             `json:"slots"`
 	Running        int               `json:"running"`
 	Labels         map[string]string `json:"labels"`
@@ -82,7 +83,8 @@ type Board struct {
 	Cards    map[string]int `json:"cards,omitempty"`     // by status
 	Needs    int            `json:"attention,omitempty"` // cards that need a person
 	Profiles []string       `json:"profiles,omitempty"`
-	Paused   string         `json:"paused,omitempty"`
+	Paused   string         `json:"paused,omitempty"` // who and why
+	PausedAt *time.Time     `json:"paused_at,omitempty"`
 	Created  time.Time      `json:"created_at"`
 }
 
@@ -179,6 +181,15 @@ type Event struct {
 	To      string          `json:"to,omitempty"`
 }
 
+// Pause is a stop of claims: of the fleet, of a board, or of a node, which then drains (M-16).
+type Pause struct {
+	Of    string     `json:"of"` // fleet, board or node
+	Name  string     `json:"name,omitempty"`
+	By    string     `json:"by"`
+	Why   string     `json:"why"`
+	Since *time.Time `json:"since,omitempty"`
+}
+
 // Status is the fleet at a glance.
 type Status struct {
 	Fleet    string    `json:"fleet"`
@@ -193,6 +204,7 @@ type Status struct {
 	Nodes    []Node    `json:"nodes"`
 	Boards   []Board   `json:"boards"`
 	Sessions int       `json:"sessions"`
+	Pauses   []Pause   `json:"pauses"`
 	Alarms   []string  `json:"alarms"`
 	Notes    []string  `json:"notes"`
 	Time     time.Time `json:"time"`

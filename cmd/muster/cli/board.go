@@ -166,7 +166,11 @@ func (a *app) boardShow() *cobra.Command {
 func (a *app) printBoard(b *api.BoardDetail) {
 	a.printf("%s  %s  workflow %d\n", a.color(bold, oneLine(b.Slug)), oneLine(b.Label), b.Workflow)
 	if b.Paused != "" {
-		a.printf("%s %s\n", a.color(yellow, "paused by"), oneLine(b.Paused))
+		since := ""
+		if b.PausedAt != nil {
+			since = " (" + a.since(*b.PausedAt) + " ago)"
+		}
+		a.printf("%s %s%s\n", a.color(yellow, "paused by"), oneLine(b.Paused), since)
 	}
 	by := map[string][]api.Card{}
 	var order []string

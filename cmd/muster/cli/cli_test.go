@@ -372,6 +372,13 @@ func TestExitCodes(t *testing.T) {
 		{2, "completion for", []string{"completion", "csh"}},
 		{2, "--last", []string{"events", "--last", "0"}},
 		{2, "--last", []string{"dispatch"}},
+		{2, "give --why", []string{"pause"}},
+		{2, "give --why", []string{"pause", "--why", " "}},
+		{1, "no board", []string{"pause", "--board", "none", "--why", "x"}},
+		{1, "no board", []string{"resume", "--board", "none"}},
+		{1, "no node", []string{"node", "drain", "none"}},
+		{1, "no node", []string{"node", "undrain", "none"}},
+		{2, "use: muster node drain N", []string{"node", "drain"}},
 		{2, "--ttl", []string{"token", "create", "--ttl", "0s"}},
 		{3, "no muster node is running here", []string{"status", "--data", away}},
 		{3, "no muster node is running here", []string{"card", "add", "x", "--data", away}},
@@ -458,7 +465,7 @@ func TestNoLeader(t *testing.T) {
 // TestVerbs: the verbs that scripts and people rely on are there, with a word of help each.
 func TestVerbs(t *testing.T) {
 	w := newWorld(t, apitest.New())
-	for _, v := range strings.Split("up,join,stop,restart,token create,token list,token revoke,status,node list,node show,node promote,node demote,board create,board apply,board set,board list,board show,"+
+	for _, v := range strings.Split("up,join,stop,restart,token create,token list,token revoke,status,node list,node show,node drain,node undrain,pause,resume,node promote,node demote,board create,board apply,board set,board list,board show,"+
 		"card add,card list,card show,card edit,card put,card link,card unlink,event,comment,block,unblock,complete,request-review,request-changes,start,stop-run,cancel,reclaim,reopen,archive,unarchive,forget,"+
 		"subscribe,unsubscribe,inbox,send,board export,board import,"+
 		"specify,decompose,reassign,move,context,node set,heartbeat,why,dispatch,log,runs,events,wait,workflow lint,workflow test,workflow graph,workflow show,check,demo,version,completion", ",") {

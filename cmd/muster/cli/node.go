@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) nodeCmd() *cobra.Command {
-	return group("node", "the machines of the fleet", a.nodeList(), a.nodeShow(), a.nodeVote(true), a.nodeVote(false), a.nodeSet())
+	return group("node", "the machines of the fleet", a.nodeList(), a.nodeShow(), a.nodeDrain(), a.nodeUndrain(), a.nodeVote(true), a.nodeVote(false), a.nodeSet())
 }
 
 func (a *app) nodeList() *cobra.Command {
@@ -34,12 +34,20 @@ func (a *app) nodeShow() *cobra.Command {
 			a.printf("\n")
 			a.fields([][2]string{
 				{"id", n.ID}, {"start", fmtUint(n.Generation)}, {"system", n.OS + "/" + n.Arch}, {"labels", dict(n.Labels)},
-				{"tools", join(n.Tools)}, {"always on", yesNo(n.AlwaysOn)}, {"vote", n.Vote}, {"draining", mark(n.Draining, "yes")},
+				{"tools", join(n.Tools)}, {"always on", yesNo(n.AlwaysOn)}, {"vote", n.Vote}, {"draining", a.drainText(n)},
 				{"ESTOP", mark(n.Estop, "starts nothing while the file ESTOP is in its data folder")}, {"free memory", mb(n.FreeMB)},
 				{"free disk", mb(n.DiskFreeMB) + mark(n.NoSpace, ": too little, it takes nothing new")}, {"clock", clockText(n.ClockOffS)},
 			})
 		})
 	})
+}
+
+// drainText is who lets a machine take nothing new, since when, and why.
+func (a *app) drainText(n api.Node) string {
+	if n.Drain == nil {
+		return mark(n.Draining, "yes")
+	}
+	return a.pauseText(*n.Drain)
 }
 
 // clockText tells of a clock that is more than a second off board time.

@@ -49,12 +49,38 @@ func (a *app) printStatus(s *api.Status, ans *api.Answer, sessions []api.Session
 	}
 	a.printf("\nsessions: %d\n", s.Sessions)
 	a.printSessions(sessions)
+	for _, p := range s.Pauses {
+		a.printf("%s %s\n", a.color(yellow, pauseWords(p)), a.pauseText(p))
+	}
 	for _, x := range s.Alarms {
 		a.printf("%s %s\n", a.color(red, "alarm:"), visible(x))
 	}
 	for _, x := range s.Notes {
 		a.printf("%s %s\n", a.color(dim, "note:"), visible(x))
 	}
+}
+
+// pauseWords is what is paused, or drains.
+func pauseWords(p api.Pause) string {
+	switch p.Of {
+	case "board":
+		return "paused: board " + oneLine(p.Name) + ","
+	case "node":
+		return "draining: " + oneLine(p.Name) + ","
+	}
+	return "paused: the fleet,"
+}
+
+// pauseText is by whom, since when and why.
+func (a *app) pauseText(p api.Pause) string {
+	s := "by " + oneLine(orElse(p.By, "somebody"))
+	if p.Since != nil {
+		s += ", " + a.since(*p.Since) + " ago"
+	}
+	if p.Why != "" {
+		s += ": " + oneLine(p.Why)
+	}
+	return s
 }
 
 // ageOf says how old a local reading is, when that matters.
@@ -84,6 +110,9 @@ func (a *app) printNodes(nodes []api.Node) {
 			state.color = red
 		case "unknown", "left":
 			state.color = dim
+		}
+		if n.Draining {
+			state = cell{n.State + ", draining", yellow}
 		}
 		t.row(name, n.Role, state, heard, fmt.Sprintf("%d of %d", n.Running, n.Slots), orDash(n.MemoryPressure), orDash(n.Addr), n.Version)
 	}
