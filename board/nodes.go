@@ -24,7 +24,7 @@ func fleetInit(t *tx) (any, *Error) {
 	t.putFleet(&Fleet{ID: a.ID, Name: a.Name, Era: 1, EraTag: a.EraTag, Format: 1, Created: t.env.Now, Gossip: a.Gossip})
 	n := &Node{ID: a.Node.ID, Key: a.Node.Key, Role: RoleVoter, Local: "manager", Joined: t.env.Now}
 	t.fillNode(n, &a.Node)
-	n.Generation = 1
+	n.Generation, n.StartID = 1, a.Node.Start
 	t.putNode(n)
 	t.event(nil, Event{Kind: "fleet_made", Payload: jsonOf(map[string]any{"node": n.Name})})
 	if _, err := t.makeBoard(BoardCreate{Slug: "default", Prefix: "d", Label: "Default"}); err != nil {

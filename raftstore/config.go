@@ -50,6 +50,7 @@ type Config struct {
 
 	LogKind   logstore.Kind
 	MustExist bool // this node had a log here: a missing one is an error (M-32)
+	Copied    bool // the folder is not the one that this store last wrote: refused (ErrCopied), but where it is the only voter (M-32)
 
 	Timers    Timers
 	Snapshots Snapshots
@@ -107,6 +108,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	need(c.Dir != "", "Dir is empty")
+	need(len(c.Server) < 256, "Server is longer than 255 bytes")
 	need(nodeOf(c.Server) != "" && nodeOf(c.Server) != c.Server, "Server must be node id/store id, not "+c.Server)
 	need(c.Exec != nil, "Exec is nil")
 	need(c.transport != nil || c.Listener != nil, "Listener is nil")

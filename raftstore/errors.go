@@ -18,6 +18,12 @@ var (
 	// ErrLogBehind: the log ends before the state: log or vote were lost or rolled back. The node must not vote; it
 	// rejoins under a new store id (M-32).
 	ErrLogBehind = errors.New("log ends before the state")
+	// ErrCopied: the folder was copied or put back, and others vote: what was promised since is not in it. The node
+	// rejoins under a new store id (M-32).
+	ErrCopied = errors.New("the folder is a copy, or was put back")
+	// ErrDiverged: the leader's log has other entries where this node's state has applied some. What it serves is not
+	// the fleet's; nothing was cut off. The node rejoins under a new store id.
+	ErrDiverged = errors.New("the leader's log differs from what this state has applied")
 	// ErrOtherEra: a snapshot of an era with the same number and another random half: a second recovery took place.
 	ErrOtherEra = errors.New("snapshot of another era with the same number")
 	// ErrClosed: the store was closed.

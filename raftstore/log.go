@@ -2,6 +2,7 @@ package raftstore
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -46,7 +47,8 @@ func (s *Store) openLog(lazy bool) (logStore, error) {
 type raftLog struct {
 	logStore
 	fail    func(error)
-	running atomic.Bool // Raft's own goroutines call (before, NewRaft does, on ours)
+	applied func() uint64 // what the state has applied
+	running atomic.Bool   // Raft's own goroutines call (before, NewRaft does, on ours)
 }
 
 func (l *raftLog) failed(err error) {
@@ -88,11 +90,33 @@ func (l *raftLog) StoreLogs(list []*raft.Log) error {
 	return err
 }
 
-// DeleteRange implements raft.LogStore.
+// DeleteRange implements raft.LogStore. Raft cuts off the end of the log where the
+// leader's differs. What the state has applied was committed, so a leader that
+// differs there has lost what was acknowledged (a vote was given with lost state):
+// this node's state is not the fleet's any more, and it must not go on serving it.
 func (l *raftLog) DeleteRange(lo, hi uint64) error {
+	if err := l.cutsApplied(lo, hi); err != nil {
+		l.fail(err)
+		return err
+	}
 	err := l.logStore.DeleteRange(lo, hi)
 	l.failed(err)
 	return err
+}
+
+func (l *raftLog) cutsApplied(lo, hi uint64) error {
+	if !l.running.Load() || lo > l.applied() {
+		return nil
+	}
+	first, err := l.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := l.LastIndex()
+	if err != nil || lo <= first || hi < last {
+		return err // the beginning, or all of it: behind a snapshot
+	}
+	return fmt.Errorf("%w: entry %d and later ones, of which %d are applied here", ErrDiverged, lo, l.applied()-lo+1)
 }
 
 // Set implements raft.StableStore.

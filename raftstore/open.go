@@ -16,7 +16,7 @@ import (
 // Open opens the store in cfg.Dir, or makes it: the log first (it also says
 // whether another process is there), then the state, which is checked whole
 // and rebuilt from snapshot and log where it cannot be trusted, then Raft.
-// Errors: ErrLocked and logstore's, ErrNoRebuild, ErrLogBehind, ErrOtherEra.
+// Errors: ErrLocked and logstore's, ErrNoRebuild, ErrLogBehind, ErrOtherEra, ErrCopied.
 func Open(cfg Config) (*Store, error) {
 	cfg.fill()
 	if err := cfg.Validate(); err != nil {
@@ -58,13 +58,16 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
-	s.logs = &raftLog{logStore: logs, fail: s.fail}
+	s.logs = &raftLog{logStore: logs, fail: s.fail, applied: func() uint64 { return s.state.now().Applied }}
 	if s.snaps = s.cfg.snaps; s.snaps == nil {
 		if s.snaps, err = openSnapshots(s.cfg.Dir, s.cfg.Logger); err != nil {
 			return err
 		}
 	}
 	list, err := s.openState(m, unmarked)
+	if err == nil {
+		err = s.mayReturn(list)
+	}
 	if err == nil {
 		err = s.startRaft(list)
 	}

@@ -103,6 +103,9 @@ func (s *Store) Applied() (index, seq uint64) {
 	return m.Applied, m.Seq
 }
 
+// LastIndex is where this node's log ends.
+func (s *Store) LastIndex() uint64 { return s.raft.Load().LastIndex() }
+
 // CommitIndex is an index whose state holds all that this node has told or
 // executed so far. On the leader it covers every request that was answered.
 // (Raft's own commit index may be of an entry without data, which no state

@@ -3,6 +3,7 @@ package raftstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -40,7 +41,56 @@ func (s *stream) Accept() (net.Conn, error) {
 		}
 	case <-s.ctx.Done():
 	}
-	return s.Listener.Accept()
+	c, err := s.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &meant{Conn: c, server: s.server}, nil
+}
+
+// meant is a connection that comes in for one server id. Raft's messages do not say
+// whom they are for, and a node that lost its log has another id at the same place:
+// it must not vote, or count entries as stored, in the name of the server it was (M-32).
+// The caller's first word is the id it means. Read by one goroutine at a time.
+type meant struct {
+	net.Conn
+	server string
+	asked  bool
+}
+
+// Read implements net.Conn.
+func (c *meant) Read(p []byte) (int, error) {
+	if !c.asked {
+		var size [1]byte
+		if _, err := io.ReadFull(c.Conn, size[:]); err != nil {
+			return 0, err
+		}
+		id := make([]byte, size[0])
+		if _, err := io.ReadFull(c.Conn, id); err != nil {
+			return 0, err
+		}
+		if string(id) != c.server {
+			return 0, errors.Join(fmt.Errorf("a message for server %q came to %q", id, c.server), c.Conn.Close())
+		}
+		c.asked = true
+	}
+	return c.Conn.Read(p)
+}
+
+// mean says whom a new connection is for.
+func mean(ctx context.Context, c net.Conn, server string) error {
+	until, _ := ctx.Deadline()
+	err := c.SetWriteDeadline(until)
+	if err == nil {
+		_, err = c.Write(append([]byte{byte(len(server))}, server...))
+	}
+	if err == nil {
+		err = c.SetWriteDeadline(time.Time{})
+	}
+	if err != nil {
+		c.Close()
+	}
+	return err
 }
 
 type serverAddr string
@@ -70,6 +120,9 @@ func (s *stream) Dial(server raft.ServerAddress, timeout time.Duration) (net.Con
 	}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
 		c, err := s.dial(ctx, string(server))
+		if err == nil {
+			err = mean(ctx, c, string(server))
+		}
 		if err == nil {
 			return c, nil
 		}

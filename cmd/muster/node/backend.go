@@ -83,6 +83,11 @@ func (b backend) Readings(ctx context.Context) api.Readings {
 		own.State = board.NodeOnline
 		ans.Nodes = map[string]board.Reading{string(n.ident.ID): own}
 	}
+	for _, a := range n.ownAlarms() {
+		if !slices.Contains(ans.Alarms, a) {
+			ans.Alarms = append(ans.Alarms, a)
+		}
+	}
 	return api.Readings{Nodes: ans.Nodes, Leader: leader, Term: n.store.Term(), Live: live, Alarms: ans.Alarms}
 }
 

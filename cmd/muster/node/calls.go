@@ -22,8 +22,13 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 	switch method {
 	case "do":
 		return n.fromPeer(ctx, peer, body)
-	case "term": // the question that confirms leadership: this node's raft term, now
-		return json.Marshal(n.store.Term())
+	case "term": // the question that confirms leadership: this server's raft term, now
+		return decoded(body, func(server string) (any, error) {
+			if server != n.server() { // who lost its log does not speak for the voter it was (M-32)
+				return nil, &mesh.RemoteError{Code: string(board.Unavailable), Text: "another store is here than " + server}
+			}
+			return n.store.Term(), nil
+		})
 	case "clock":
 		return json.Marshal(n.cfg.Wall().UnixMilli())
 	case "contact":
@@ -121,7 +126,7 @@ func (n *Node) liveReadings() readingsAns {
 	if a := n.lease.alarmed(); a != "" {
 		ans.Alarms = append(ans.Alarms, a)
 	}
-	ans.Alarms = append(ans.Alarms, n.lease.diverged()...)
+	ans.Alarms = slices.Concat(ans.Alarms, n.lease.diverged(), n.lease.theirs())
 	for _, p := range n.nodeList() {
 		ans.Nodes[p.ID] = n.lease.State(p.ID)
 	}

@@ -35,7 +35,7 @@ func CheckFolder(dir string, store *raftstore.Report) *FolderReport {
 	r := &FolderReport{}
 	fault := func(format string, args ...any) { r.Faults = append(r.Faults, fmt.Sprintf(format, args...)) }
 	if id, err := mesh.LoadIdentity(dir); errors.Is(err, fs.ErrNotExist) {
-		fault("node.key is missing: without it this machine is a stranger to its fleet; restore it from a copy")
+		fault("node.key is missing: without it this machine is a stranger to its fleet and does not start; put that file alone back, if you have it")
 	} else if err != nil {
 		fault("%v", err)
 	} else {
@@ -44,13 +44,19 @@ func CheckFolder(dir string, store *raftstore.Report) *FolderReport {
 	f := &folder{dir: dir}
 	mem, err := f.load()
 	if _, lerr := os.Lstat(f.path("node.json")); errors.Is(lerr, fs.ErrNotExist) {
-		fault("node.json is missing: the next start would make a new fleet of this machine; restore it from a copy")
+		fault("node.json is missing: this node does not start; %s", f.wayBack())
 		mem = &saved{}
 	} else if err != nil {
 		fault("%v", err)
 		mem = &saved{}
 	}
 	r.Name, r.Fleet, r.Generation = mem.Name, mem.Fleet, mem.Generation
+	if err := f.belongs(mem, r.Node); r.Node != "" && err != nil && (store == nil || store.Server == "") {
+		fault("%v", err)
+	}
+	if why := mem.Place.copied(f.path("raft")); why != "" && mem.Stored && store != nil && store.Log != nil {
+		fault("this folder was copied or put back (%s): at its next start this node gives up its vote, unless it is the only voter, takes a new store id, and fetches all of it from the others", why)
+	}
 	if mem.Refetch != "" {
 		fault("its state is to be fetched anew at the next start: %s", mem.Refetch)
 	}

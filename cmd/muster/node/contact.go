@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"muster/board"
 	"muster/board/lease"
 	"muster/mesh"
+	"muster/raftstore"
 )
 
 // contactMsg is what a node tells the leader with each contact (architecture.md §5).
@@ -19,6 +21,10 @@ type contactMsg struct {
 	MarkAt  uint64        `json:"mark_at,omitempty"` // newest remembered hash: at which Seq
 	Mark    string        `json:"mark,omitempty"`
 	Addrs   []string      `json:"addrs"`
+
+	Generation uint64   `json:"generation"`      // of this process's start
+	Start      string   `json:"start,omitempty"` // id of a start that this process has no answer to yet
+	Alarms     []string `json:"alarms,omitempty"`
 }
 
 // contactAns is the leader's answer, given only after the voters have confirmed its term.
@@ -27,15 +33,22 @@ type contactAns struct {
 	Commit uint64 `json:"commit"`
 	Seq    uint64 `json:"seq"`
 	Time   int64  `json:"time"`
-	Odd    bool   `json:"odd,omitempty"` // this node's state is not the majority's: it fetches anew
+	Odd    bool   `json:"odd,omitempty"`   // this node's state is not the majority's: it fetches anew
+	Ahead  uint64 `json:"ahead,omitempty"` // the leader's log ends here, before what this node has applied: it fetches anew
+	Older  bool   `json:"older,omitempty"` // another process came up as this node since: this one ends
 }
 
 // contacts keeps this node's contact with the leader: a request every few
 // seconds, at once after a start, a wake, a change of leader or of address.
 func (n *Node) contacts(ctx context.Context) error {
+	asked := time.Now() // by appear
 	for {
 		lead := n.leadership()
 		ok := n.contactOnce(ctx, lead)
+		if server, _ := n.store.Leader(); !ok && server == "" && time.Since(asked) > time.Second {
+			asked = time.Now()
+			n.hello() // no leader speaks to a store that it does not know yet: the peers know who leads now
+		}
 		n.mu.Lock()
 		every := n.cfg.Lease.Interval(n.shortest)
 		n.mu.Unlock()
@@ -70,7 +83,10 @@ func (n *Node) contactOnce(ctx, lead context.Context) bool {
 		return false
 	}
 	index, seq := n.store.Applied()
-	msg := contactMsg{Reading: n.reading(), Applied: index, Seq: seq, Addrs: n.mesh.Advertised()}
+	msg := contactMsg{Reading: n.reading(), Applied: index, Seq: seq, Addrs: n.mesh.Advertised(), Alarms: n.ownAlarms()}
+	n.memMu.Lock()
+	msg.Generation, msg.Start = n.mem.Generation, n.mem.Start
+	n.memMu.Unlock()
 	if at, h, ok := n.store.Mark(0); ok {
 		msg.MarkAt, msg.Mark = at, hex.EncodeToString(h[:])
 	}
@@ -91,12 +107,18 @@ func (n *Node) contactOnce(ctx, lead context.Context) bool {
 		n.log.Debug("contact failed", "leader", peer, "err", err)
 		return false
 	}
-	n.mu.Lock()
-	if ans.Odd {
-		n.mu.Unlock()
+	switch {
+	case ans.Odd:
 		n.odd()
 		return false
+	case ans.Older:
+		n.superseded()
+		return false
+	case ans.Ahead != 0:
+		n.diverged(fmt.Errorf("%w: that log ends at entry %d, and %d is applied here", raftstore.ErrDiverged, ans.Ahead, index))
+		return false
 	}
+	n.mu.Lock()
 	n.clock = n.clock.Answered(tok, ans.Term, ans.Commit, n.now())
 	n.heardTime = ans.Time
 	if off, ok := clockOff(sent, n.cfg.Wall(), ans.Time); ok {

@@ -55,6 +55,11 @@ func (n *Node) join(ctx context.Context) error {
 			n.cfg.Progress(fmt.Sprintf("asking %s to let this machine in ...", addr))
 			ans, err := n.joinAt(ctx, p.ID, addr, joinMsg{Secret: tok.Secret, Node: up})
 			if err == nil {
+				if old, err := n.dir.setAside(); err != nil { // of this key's node, whose node.json was lost
+					return err
+				} else if old != "" {
+					n.cfg.Progress("this machine comes back under its own id; what it held is kept in " + old)
+				}
 				n.mem.Fleet, n.mem.Name, n.mem.Generation, n.mem.Gossip, n.mem.Peers = ans.Fleet, n.cfg.Name, ans.Generation, ans.Gossip, ans.Nodes
 				return n.dir.save(n.mem)
 			}
@@ -82,38 +87,47 @@ func (n *Node) joinAt(ctx context.Context, id, addr string, msg joinMsg) (*joinA
 		return nil, err
 	}
 	defer conn.Close()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
-	b, err := json.Marshal(msg)
-	if err != nil {
+	var ans *joinAns
+	if err := postDoor(ctx, conn, "join", msg, &ans); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://door/join", bytes.NewReader(b))
+	if ans == nil {
+		return nil, fmt.Errorf("%s gave no answer", addr)
+	}
+	return ans, nil
+}
+
+// postDoor asks one question at a door and reads its answer, if out is not nil.
+func postDoor(ctx context.Context, conn net.Conn, path string, in, out any) error {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
+	b, err := json.Marshal(in)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://door/"+path, bytes.NewReader(b))
+	if err != nil {
+		return err
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, 4<<20))
-	if err != nil {
-		return nil, err
+	if err != nil || out == nil {
+		return err
 	}
 	var env struct {
-		Data  *joinAns     `json:"data"`
-		Error *board.Error `json:"error"`
+		Data  json.RawMessage `json:"data"`
+		Error *board.Error    `json:"error"`
 	}
 	if err := json.Unmarshal(body, &env); err != nil {
-		return nil, fmt.Errorf("%s does not speak muster: %w", addr, err)
+		return fmt.Errorf("%s does not speak muster: %w", conn.RemoteAddr(), err)
 	}
 	if env.Error != nil {
-		return nil, env.Error
+		return env.Error
 	}
-	if env.Data == nil {
-		return nil, fmt.Errorf("%s gave no answer", addr)
-	}
-	return env.Data, nil
+	return json.Unmarshal(env.Data, out)
 }
 
 // serveJoin is the door's only question without a role: the secret is checked

@@ -20,6 +20,7 @@ type leading struct {
 	mu      sync.Mutex
 	table   *lease.Table
 	last    map[string]board.Reading // as told with each node's last contact
+	told    map[string][]string      // alarms of each node, as told with its last contact
 	applied map[string]uint64        // raft index a node had applied at its last contact
 	news    chan struct{}            // one slot: a node's state has changed by a contact
 	sched   *scheduler.Loop
@@ -29,7 +30,7 @@ type leading struct {
 }
 
 func newLeading(n *Node) *leading {
-	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, applied: map[string]uint64{}, odd: map[string]string{}, news: make(chan struct{}, 1)}
+	return &leading{n: n, table: lease.NewTable(n.cfg.Lease), last: map[string]board.Reading{}, applied: map[string]uint64{}, told: map[string][]string{}, odd: map[string]string{}, news: make(chan struct{}, 1)}
 }
 
 // run follows the terms: while this node leads and its executor is ready, the
@@ -61,6 +62,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 	l.table.Begin(term, l.n.now())
 	clear(l.last)
 	clear(l.applied)
+	clear(l.told)
 	l.marks, l.alarm, l.odd = marks{}, "", map[string]string{}
 	l.sched = scheduler.New(scheduler.Config{Store: termStore{l}, Feed: feedSub{l.n.store.Subscribe(scheduler.Wants)}, Contacts: l,
 		Workflows: l.n.flows, Now: l.n.store.BoardTime, Logger: l.n.log.With("component", "scheduler")})
@@ -96,10 +98,14 @@ func (l *leading) term(ctx context.Context, term uint64) {
 // it came in, that this term still holds.
 func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (contactAns, error) {
 	own := l.ownMark(peer, msg) // before the lock: who reads the state asks for it (State)
+	if l.older(peer, msg) {
+		return contactAns{Older: true, Term: l.n.store.Term()}, nil
+	}
 	l.mu.Lock()
+	before := l.table.State(peer, l.n.now()) // from Asked on the node counts as heard
 	ask := l.table.Asked(peer, l.n.now())
 	was, known := l.last[peer]
-	l.last[peer], l.applied[peer] = msg.Reading, msg.Applied
+	l.last[peer], l.applied[peer], l.told[peer] = msg.Reading, msg.Applied, msg.Alarms
 	round := l.table.Round()
 	sched := l.sched
 	odd := l.compare(peer, msg, own)
@@ -115,7 +121,6 @@ func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (con
 		return contactAns{}, &mesh.RemoteError{Code: checkNotLeader, Text: err.Error()}
 	}
 	l.mu.Lock()
-	before := l.table.State(peer, l.n.now())
 	ok := l.table.Answer(ask, round, term, l.n.now())
 	moved := l.table.State(peer, l.n.now()) != before
 	l.mu.Unlock()
@@ -130,6 +135,10 @@ func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (con
 	}
 	if moved || !known || was.Estop != msg.Reading.Estop || was.NoSpace != msg.Reading.NoSpace || was.Pressure != msg.Reading.Pressure || was.Slots != msg.Reading.Slots {
 		sched.Poke() // after the answer: only from then on the node counts as online
+	}
+	if last := l.n.store.LastIndex(); msg.Applied > last { // asked after the term was confirmed: this log has all that is committed
+		l.n.log.Error("a node has applied entries that are not in the fleet's log", "node", peer, "applied", msg.Applied, "log", last)
+		return contactAns{Ahead: last, Term: term}, nil
 	}
 	_, seq := l.n.store.Applied()
 	return contactAns{Term: term, Commit: l.n.store.CommitIndex(), Seq: seq, Time: l.n.store.BoardTime()}, nil

@@ -119,6 +119,21 @@ func (l *leading) diverged() []string {
 	return slices.Sorted(maps.Values(l.odd))
 }
 
+// theirs are the alarms that nodes have raised of themselves.
+func (l *leading) theirs() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(func(yield func(string) bool) {
+		for _, list := range l.told {
+			for _, a := range list {
+				if !yield(a) {
+					return
+				}
+			}
+		}
+	})
+}
+
 // odd stops serving and starts anew with the state set aside; who leads hands
 // that over first. Sessions go on. Log and vote are good, so its ids stay; if that
 // was done before and the state is odd again, this node's own snapshot holds what
@@ -130,14 +145,26 @@ func (n *Node) odd() {
 		_ = n.store.Transfer(ctx) // whether it worked or not, this node serves no more
 		cancel()
 	}
-	err := n.remember(func(m *saved) {
+	n.anew(func(m *saved) {
 		if why := "its state differed from the majority's"; m.Odd {
 			m.Refetch = why + ", and so did what was made of its own snapshot and log"
 		} else {
 			m.Rebuild = why
 		}
 	})
-	if err != nil {
+}
+
+// diverged stops serving a state that has applied what the leader's log does not
+// have: somebody's lost vote made a leader that has lost what was acknowledged. State
+// and log are set aside, where what was lost can still be found; nothing of them is used.
+func (n *Node) diverged(cause error) {
+	n.log.Error("this node's state is not the fleet's: fetching it anew", "err", cause)
+	n.anew(func(m *saved) { m.Refetch = "DIVERGED: " + cause.Error() })
+}
+
+// anew ends this process, and the next does first what fn notes.
+func (n *Node) anew(fn func(*saved)) {
+	if err := n.remember(fn); err != nil {
 		n.fail(err)
 		return
 	}

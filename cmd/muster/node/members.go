@@ -88,6 +88,7 @@ func (l *leading) forget(nodes []board.Node) {
 			l.table.Forget(id)
 			delete(l.last, id)
 			delete(l.applied, id)
+			delete(l.told, id)
 			delete(l.marks.hashes, id)
 		}
 	}

@@ -64,6 +64,7 @@ type Node struct {
 	serving  sync.WaitGroup // the mesh's door; it ends with Close only
 	stopping bool           // guarded by mu: nothing is spawned any more
 	err      error          // guarded by mu: why it stopped by itself
+	alarms   []alarm        // guarded by mu: what people should know of this node
 	done     chan struct{}
 	finished sync.Once
 	closed   sync.Once
@@ -99,10 +100,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	if n.dir, err = openFolder(n.cfg.Data); err != nil {
 		return err
 	}
-	if n.mem, err = n.dir.load(); err != nil {
-		return err
-	}
-	if n.ident, err = mesh.LoadOrCreateIdentity(n.cfg.Data); err != nil {
+	if err = n.identify(ctx); err != nil {
 		return err
 	}
 	first, err := n.introduce(ctx)
@@ -112,7 +110,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	if err = n.openMesh(); err != nil {
 		return err
 	}
-	if err = n.openStore(first); err != nil {
+	if err = n.openStore(ctx, first); err != nil {
 		return err
 	}
 	n.readNodes()

@@ -218,7 +218,7 @@ func TestOddStateIsFetchedAnew(t *testing.T) {
 	a.lease.mu.Lock()
 	a.lease.marks = marks{at: 1, hashes: map[string]string{"x": "00", "y": "00", string(a.ident.ID): "00"}}
 	a.lease.mu.Unlock()
-	ans, err := a.lease.contact(t.Context(), string(a.ident.ID), contactMsg{MarkAt: 1, Mark: "ff"})
+	ans, err := a.lease.contact(t.Context(), string(a.ident.ID), contactMsg{MarkAt: 1, Mark: "ff", Generation: a.about().Generation})
 	if err != nil || !ans.Odd {
 		t.Fatalf("a contact with another hash was answered %+v (%v), want odd", ans, err)
 	}
@@ -235,4 +235,13 @@ func TestOddStateIsFetchedAnew(t *testing.T) {
 	if a.mem.Refetch == "" {
 		t.Error("odd a second time, the node does not take a new store id")
 	}
+}
+
+func joinToken(t *testing.T, n *Node) string {
+	t.Helper()
+	tok, err := backend{n}.NewToken(t.Context(), board.Actor{Kind: board.ActorPerson, Name: "ann", Node: string(n.ident.ID)}, api.TokenOptions{Role: "node", TTL: 600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok.Token
 }

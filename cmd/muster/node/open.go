@@ -10,11 +10,32 @@ import (
 	"muster/raftstore/logstore"
 )
 
+// identify finds out who this folder's node is, and that no other process is it already.
+func (n *Node) identify(ctx context.Context) (err error) {
+	if err = n.dir.intact(n.cfg.Token != ""); err != nil {
+		return err
+	}
+	if n.mem, err = n.dir.load(); err != nil {
+		return err
+	}
+	if n.ident, err = mesh.LoadOrCreateIdentity(n.cfg.Data); err != nil {
+		return err
+	}
+	if err = n.dir.belongs(n.mem, string(n.ident.ID)); err != nil {
+		return err
+	}
+	n.mem.Node = string(n.ident.ID)
+	return n.noTwin(ctx, n.mem.Listen)
+}
+
 // introduce decides what this start is: the first of a fleet, a join, or a return.
 func (n *Node) introduce(ctx context.Context) (first bool, err error) {
 	m := n.mem
 	if m.Store == "" {
 		m.Store = random(6)
+	}
+	if m.Start == "" {
+		m.Start = random(9) // before the first contact, which carries it: see older
 	}
 	if n.cfg.Listen == "" {
 		n.cfg.Listen = m.Listen
@@ -76,50 +97,74 @@ func (n *Node) openMesh() error {
 	return n.remember(func(x *saved) { x.Listen = m.Addr().String() })
 }
 
-func (n *Node) openStore(first bool) error {
+func (n *Node) openStore(ctx context.Context, first bool) error {
 	n.lease = newLeading(n)
+	copied, err := n.moved(ctx)
+	if err != nil {
+		return err
+	}
 	if n.mem.Refetch != "" {
 		if err := n.refetch(n.mem.Refetch); err != nil {
 			return err
 		}
+		copied = ""
 	}
 	if n.mem.Rebuild != "" {
 		if err := n.rebuild(n.mem.Rebuild); err != nil {
 			return err
 		}
 	}
-	s, err := raftstore.Open(n.storeConfig())
+	open := func() (*raftstore.Store, error) {
+		c := n.storeConfig()
+		c.Copied = copied != ""
+		return raftstore.Open(c)
+	}
+	s, err := open()
 	if lost(err) {
-		if len(n.mesh.Peers()) == 0 {
-			return fmt.Errorf("%w; no other node of the fleet is known: restore %s from a copy", err, n.dir.path("raft"))
-		}
-		n.log.Error("log or vote of this node are lost: it rejoins under a new store id", "err", err)
-		if err := n.refetch(err.Error()); err != nil {
+		if err := n.startOver(err); err != nil {
 			return err
 		}
-		n.mesh.Close() // the store has closed the listener that it was given
-		n.cfg.Listen = n.mem.Listen
-		if err := n.openMesh(); err != nil {
-			return err
-		}
-		s, err = raftstore.Open(n.storeConfig())
+		copied = ""
+		s, err = open()
 	}
 	if err != nil {
 		return err
 	}
 	n.store = s
+	if copied != "" {
+		n.warn("the data folder of %s was copied or put back (%s); it is the fleet's only voter, so it goes on with what is in it: what was acknowledged after that copy was made is lost", n.cfg.Name, copied)
+	}
 	if first {
 		if err := s.Bootstrap(); err != nil {
 			return err
 		}
 	}
-	return n.remember(func(m *saved) { m.Stored = true })
+	p, err := settle(n.dir.path("raft"), n.mem.Store)
+	if err != nil {
+		n.log.Warn("a copy of this data folder could not be told from the folder itself", "err", err) // its generation still tells
+	}
+	return n.remember(func(m *saved) { m.Stored, m.Place = true, p })
+}
+
+// startOver takes a new store id after log or vote were lost, with the mesh opened anew.
+func (n *Node) startOver(cause error) error {
+	if len(n.mesh.Peers()) == 0 {
+		return fmt.Errorf("%w; no other node of the fleet is known, so nobody has what is lost here: "+
+			"only if this node is the whole fleet may its folder be put back from a copy, all of it (%s); else join again with an empty folder", cause, n.cfg.Data)
+	}
+	n.log.Error("this node must not vote with what it has: it rejoins under a new store id", "err", cause)
+	if err := n.refetch(cause.Error()); err != nil {
+		return err
+	}
+	n.mesh.Close() // the store has closed the listener that it was given
+	n.cfg.Listen = n.mem.Listen
+	return n.openMesh()
 }
 
 // lost tells that this store may not vote any more, or has no state to serve: its
 // node comes back under a new store id (M-32). Nobody votes with lost state.
 func lost(err error) bool {
-	for _, e := range []error{raftstore.ErrNoRebuild, raftstore.ErrLogBehind, raftstore.ErrOtherEra, logstore.ErrDamaged, logstore.ErrMissing} {
+	for _, e := range []error{raftstore.ErrCopied, raftstore.ErrNoRebuild, raftstore.ErrLogBehind, raftstore.ErrOtherEra, logstore.ErrDamaged, logstore.ErrMissing} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -134,9 +179,11 @@ func (n *Node) refetch(why string) error {
 	if err != nil {
 		return fmt.Errorf("set the old state aside: %w", err)
 	}
-	n.cfg.Progress(fmt.Sprintf("fetching the state anew (%s); the old one is kept in %s", why, orElse(to, "no folder")))
+	to = orElse(to, "no folder")
+	n.cfg.Progress(fmt.Sprintf("fetching the state anew (%s); the old one is kept in %s", why, to))
+	n.warn("%s gave up its vote and rejoins under a new store id: %s; its old state and log are kept in %s", n.cfg.Name, why, to)
 	return n.remember(func(m *saved) {
-		m.Store, m.Refetch, m.Rebuild, m.Odd, m.Stored = random(6), "", "", false, false
+		m.Store, m.Refetch, m.Rebuild, m.Odd, m.Stored, m.Place = random(6), "", "", false, false, nil
 	})
 }
 

@@ -43,7 +43,7 @@ func (n *Node) storeConfig() raftstore.Config {
 	c.BootClock = n.cfg.Boot
 	c.AskTerm = func(ctx context.Context, server string) (uint64, error) {
 		var t uint64
-		err := n.call(ctx, nodeOf(server), "term", nil, &t)
+		err := n.call(ctx, nodeOf(server), "term", server, &t)
 		return t, err
 	}
 	c.AskClock = func(ctx context.Context, server string) (time.Time, error) {
@@ -143,11 +143,6 @@ func (n *Node) slots() int64 {
 // appear makes this start known: the first of a fleet writes it, every other
 // raises its generation. Without a leader the node goes on and does it later.
 func (n *Node) appear(ctx context.Context, first bool) error {
-	if n.mem.Start == "" {
-		if err := n.remember(func(m *saved) { m.Start = random(9) }); err != nil {
-			return err
-		}
-	}
 	if first {
 		return n.initFleet(ctx)
 	}

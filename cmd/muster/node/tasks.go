@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"muster/raftstore"
 )
 
 // spawn runs fn in a goroutine that the node's end waits for; false, and fn does
@@ -40,6 +42,10 @@ func (n *Node) background() {
 		case <-ctx.Done():
 			return nil
 		case <-n.store.Failed():
+			if err := n.store.Err(); errors.Is(err, raftstore.ErrDiverged) {
+				n.diverged(err)
+				return nil
+			}
 			return fmt.Errorf("this node is unfit: %w (sessions go on; free space or repair the disk, then start it again)", n.store.Err())
 		}
 	})

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -51,6 +53,31 @@ func (n *Node) readNodes() {
 		}
 	}
 	n.mesh.Recheck()
+	n.keepPeers(list)
+}
+
+// keepPeers notes the node list and the gossip key beside the state: a node that has lost
+// its state still knows whom to trust, and where they are (M-32).
+func (n *Node) keepPeers(list []*board.Node) {
+	var peers []peerID
+	for _, x := range list {
+		if x.ID != string(n.ident.ID) {
+			peers = append(peers, peerID{ID: x.ID, Addrs: x.Addrs})
+		}
+	}
+	var key []byte
+	if k := n.gossip.Load(); k != nil {
+		key = *k
+	}
+	n.memMu.Lock()
+	same := slices.EqualFunc(peers, n.mem.Peers, func(a, b peerID) bool { return a.ID == b.ID && slices.Equal(a.Addrs, b.Addrs) }) && bytes.Equal(key, n.mem.Gossip)
+	n.memMu.Unlock()
+	if same {
+		return
+	}
+	if err := n.remember(func(m *saved) { m.Peers, m.Gossip = peers, key }); err != nil {
+		n.log.Warn("the node list could not be kept beside the state", "err", err)
+	}
 }
 
 // greeting tells a peer the era of this node's state; a node without one says nothing.
