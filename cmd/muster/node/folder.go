@@ -166,7 +166,9 @@ func (f *folder) save(s *saved) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(f.path("node.json"), append(b, '\n'), 0o600); err != nil {
+	if err := renameio.WriteFile(f.path("node.json"), append(b, '\n'), 0o600); errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("NOSPACE: the disk of %s is full (%w): free %d MB there, then start the node again; sessions go on", f.dir, err, spaceLow>>20)
+	} else if err != nil {
 		return fmt.Errorf("node.json: %w", err)
 	}
 	return nil
