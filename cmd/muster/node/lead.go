@@ -26,6 +26,7 @@ type leading struct {
 	sched   *scheduler.Loop
 	marks   marks
 	alarm   string            // DIVERGED, when no majority agrees on what the state is
+	listed  map[string]bool   // node ids of the list as last read in this term
 	odd     map[string]string // alarms of nodes that were not of the majority
 }
 
@@ -63,7 +64,7 @@ func (l *leading) term(ctx context.Context, term uint64) {
 	clear(l.last)
 	clear(l.applied)
 	clear(l.told)
-	l.marks, l.alarm, l.odd = marks{}, "", map[string]string{}
+	l.marks, l.alarm, l.odd, l.listed = marks{}, "", map[string]string{}, nil
 	l.sched = scheduler.New(scheduler.Config{Store: termStore{l}, Feed: feedSub{l.n.store.Subscribe(scheduler.Wants)}, Contacts: l,
 		Workflows: l.n.flows, Now: l.n.store.BoardTime, Logger: l.n.log.With("component", "scheduler")})
 	loop := l.sched

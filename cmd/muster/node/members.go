@@ -79,12 +79,18 @@ func (l *leading) membersOnce(ctx context.Context) (again time.Duration, err err
 	return 0, ctx.Err()
 }
 
-// forget drops what is known of nodes that are not in the list any more.
+// forget drops what is known of nodes that were in the list and are not any
+// more. One that is not yet there is kept: the founder is in contact before its
+// own entry is committed, and would wait three seconds for the next one.
 func (l *leading) forget(nodes []board.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id := range l.last {
-		if !slices.ContainsFunc(nodes, func(n board.Node) bool { return n.ID == id }) {
+	here := make(map[string]bool, len(nodes))
+	for _, n := range nodes {
+		here[n.ID] = true
+	}
+	for id := range l.listed {
+		if !here[id] {
 			l.table.Forget(id)
 			delete(l.last, id)
 			delete(l.applied, id)
@@ -92,6 +98,7 @@ func (l *leading) forget(nodes []board.Node) {
 			delete(l.marks.hashes, id)
 		}
 	}
+	l.listed = here
 }
 
 func (l *leading) apply(ctx context.Context, s *step) error {

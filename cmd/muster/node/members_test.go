@@ -110,6 +110,11 @@ func TestForgetsNodesThatAreGone(t *testing.T) {
 		l.last[id], l.applied[id] = board.Reading{Slots: 3}, 7
 	}
 	l.marks = marks{at: 1, hashes: map[string]string{"a": "x", "b": "y"}}
+	l.forget([]board.Node{{ID: "b"}}) // "a" is in contact before its entry is there
+	if _, known := l.table.Age("a", l.n.now()); !known {
+		t.Fatal("a was forgotten before it was in the list")
+	}
+	l.forget([]board.Node{{ID: "a"}, {ID: "b"}})
 	l.forget([]board.Node{{ID: "a"}})
 	if _, known := l.table.Age("b", l.n.now()); known || l.State("b").Slots != 0 || l.applied["b"] != 0 || l.marks.hashes["b"] != "" {
 		t.Fatalf("b is still known: %+v", l.State("b"))
