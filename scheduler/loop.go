@@ -83,6 +83,7 @@ type Loop struct {
 
 	mu       sync.Mutex
 	rounds   []*Round
+	passed   map[string]passed // nodes that the last plan passed by
 	examined uint64
 }
 

@@ -197,6 +197,9 @@ func TestLoopSetsANodeAside(t *testing.T) {
 				r.report("n-atlas", board.Report{Kind: board.ReportRefused, Run: runs[0].ID, Error: "no room"})
 			}
 			synctest.Wait()
+			if until, why := r.loop.Aside("n-atlas"); until == 0 || !strings.Contains(why, "no room") { // what a dry run is told
+				r.t.Fatalf("from outside, atlas is passed by until %d: %q", until, why)
+			}
 			if w := r.card(id).Waits; r.card(id).Run != "" || w.Check != "set_aside" || !strings.Contains(w.Text, "no room") {
 				r.t.Fatalf("after refusals: run %q, waits for %+v", r.card(id).Run, w)
 			}

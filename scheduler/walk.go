@@ -24,6 +24,7 @@ func (l *Loop) plan(r *Round) (starts []Start, reasons []board.CardReason) {
 	}
 	_ = l.cfg.Store.View(func(v board.View) error {
 		in := Input{View: v, Workflows: l.cfg.Workflows, Nodes: l.cfg.Contacts.State, Now: r.Time, Fleet: l.fleet, Aside: l.asides.of(v, l.room, r.Time, l.cfg.Contacts.State)}
+		l.passBy(in)
 		fresh := l.refresh(in, &reasons)
 		l.room.Try()
 		starts = l.walk(in, r, fresh, &reasons)

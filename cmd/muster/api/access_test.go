@@ -136,6 +136,7 @@ func TestSessionDoor(t *testing.T) {
 		"nodes":            {good, "/v1/nodes", false},
 		"tokens":           {good, "/v1/tokens", false},
 		"rounds":           {good, "/v1/rounds", false},
+		"dry run":          {good, "/v1/dryrun", false},
 		"wrong secret":     {session(user, "d-2.1", "s1"), "/v1/cards/d-2", false},
 		"other run's":      {session(user, "d-1.1", "s2"), "/v1/cards/d-1", false},
 		"run that is over": {session(user, "d-1.1", "s1"), "/v1/cards/d-1", false},

@@ -101,7 +101,7 @@ func TestAnswers(t *testing.T) {
 	for name, path := range map[string]string{
 		"status": "/v1/status", "info": "/v1/info", "nodes": "/v1/nodes", "node": "/v1/nodes/atlas", "boards": "/v1/boards", "board": "/v1/boards/default",
 		"workflow": "/v1/boards/default/workflow", "cards": "/v1/cards?board=default", "blocked": "/v1/cards?attention=true", "card": "/v1/cards/d-1",
-		"runs": "/v1/cards/d-2/runs", "why": "/v1/cards/d-3/why", "sessions": "/v1/sessions", "tokens": "/v1/tokens", "rounds": "/v1/rounds?n=5",
+		"runs": "/v1/cards/d-2/runs", "why": "/v1/cards/d-3/why", "sessions": "/v1/sessions", "tokens": "/v1/tokens", "rounds": "/v1/rounds?n=5", "dryrun": "/v1/dryrun",
 		"log": "/v1/runs/d-1.1/log", "events": "/v1/events?card=d-1", "missing": "/v1/cards/d-99", "nothing": "/v1/unheard",
 	} {
 		t.Run(name, func(t *testing.T) {

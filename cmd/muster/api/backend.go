@@ -52,6 +52,8 @@ type Backend interface {
 	Read(ctx context.Context, consistent bool, fn func(board.View) error) (Fresh, error)
 	Readings(ctx context.Context) Readings
 	Why(ctx context.Context, card string) (any, error)
+	// DryRun is what the scheduler would start now on a board ("" is all), and what not, and why.
+	DryRun(ctx context.Context, slug string) (any, error)
 	Rounds(ctx context.Context, n int) (any, error)
 	Subscribe(filter func(board.Table, string) bool) Sub
 	ReadLog(ctx context.Context, run string, from int64, most int, wait bool) (LogChunk, error)

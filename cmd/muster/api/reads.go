@@ -32,6 +32,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/sessions":           {people(h.sessions), nil},
 		"GET /v1/tokens":             {people(h.tokens), nil},
 		"GET /v1/rounds":             {people(h.rounds), asks{"n": number(1)}},
+		"GET /v1/dryrun":             {people(h.dryRun), asks{"board": anyText}},
 		"GET /v1/counters":           {people(h.counters), nil},
 		"GET /v1/runs/{id}/log":      {h.logs, asks{"from": number(0), "wait": truth}},
 		"GET /v1/kinds":              {h.kinds, asks{"board": anyText}},
@@ -318,6 +319,22 @@ func (h *handler) tokens(r *http.Request, _ caller) (any, Fresh, error) {
 func (h *handler) rounds(r *http.Request, _ caller) (any, Fresh, error) {
 	n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 	x, err := h.b.Rounds(r.Context(), min(max(n, 1), 50))
+	return x, unread, err
+}
+
+// dryRun is what would start now; nothing is written for it (MEM-05).
+func (h *handler) dryRun(r *http.Request, _ caller) (any, Fresh, error) {
+	slug := r.URL.Query().Get("board")
+	if slug != "" {
+		err := h.look(r.Context(), func(v board.View) error {
+			_, err := findBoard(v, slug)
+			return err
+		})
+		if err != nil {
+			return nil, unread, err
+		}
+	}
+	x, err := h.b.DryRun(r.Context(), slug)
 	return x, unread, err
 }
 

@@ -372,6 +372,8 @@ func TestExitCodes(t *testing.T) {
 		{2, "completion for", []string{"completion", "csh"}},
 		{2, "--last", []string{"events", "--last", "0"}},
 		{2, "--last", []string{"dispatch"}},
+		{2, "use one of them", []string{"dispatch", "--dry-run", "--last"}},
+		{1, "no board", []string{"dispatch", "--dry-run", "--board", "none"}},
 		{2, "give --why", []string{"pause"}},
 		{2, "give --why", []string{"pause", "--why", " "}},
 		{1, "no board", []string{"pause", "--board", "none", "--why", "x"}},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -77,10 +78,15 @@ func (a *app) printMachines(m map[string]any) {
 }
 
 func (a *app) dispatchCmd() *cobra.Command {
-	var last, follow bool
-	c := verb("dispatch --last", "what the scheduler last decided, and why", 0, 0, func(c *cobra.Command, _ []string) error {
-		if !last && !follow {
-			return usagef("use: muster dispatch --last [-f]")
+	var last, follow, dry bool
+	c := verb("dispatch --dry-run|--last", "what the scheduler would start now, or last decided, and why", 0, 0, func(c *cobra.Command, _ []string) error {
+		switch {
+		case dry && (last || follow):
+			return usagef("--dry-run is of now, --last and -f are of what was decided: use one of them")
+		case dry:
+			return a.dryRun(c.Context())
+		case !last && !follow:
+			return usagef("use: muster dispatch --dry-run, or muster dispatch --last [-f]")
 		}
 		ctx := c.Context()
 		shown := int64(0)
@@ -119,9 +125,53 @@ func (a *app) dispatchCmd() *cobra.Command {
 		}
 		return err
 	})
+	c.Long = `what the scheduler would start now, or last decided, and why
+
+With --dry-run the leader plans as it does for a round, over all boards, and nothing is written; --board B shows that board
+alone. Without a leader the plan is made from this node's state, and says so.`
+	c.Example = `  muster dispatch --dry-run --board web
+  muster dispatch --last -f`
+	c.Flags().BoolVar(&dry, "dry-run", false, "what would start now, where and as what, and what waits for what")
 	c.Flags().BoolVar(&last, "last", false, "the last round in which something happened")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on")
 	return c
+}
+
+func (a *app) dryRun(ctx context.Context) error {
+	q := url.Values{}
+	if a.board != "" {
+		q.Set("board", a.board)
+	}
+	ans, err := a.get(ctx, "/v1/dryrun", q)
+	return show(a, ans, err, func(d scheduler.DryAnswer) (ids []string) {
+		for _, r := range d.Would {
+			ids = append(ids, r.Card)
+		}
+		return ids
+	}, func(d scheduler.DryAnswer) {
+		if len(d.Would) > 0 {
+			t := a.table("WOULD START", "ON", "ROLE", "ASSIGNEE", "SURFACE", "FROM", "TO")
+			for _, r := range d.Would {
+				t.row(r.Card, r.Node, r.Role, r.Assignee, r.Surface, r.Status, r.Target)
+			}
+			t.print(a.io.Out)
+		} else {
+			a.printf("nothing would start now\n")
+		}
+		for _, w := range d.Waiting {
+			until := ""
+			if w.WaitS > 0 {
+				until = ", " + age(time.Duration(w.WaitS)*time.Second) + " yet"
+			}
+			a.printf("  %s   %s: %s (%s%s)\n", a.color(yellow, "wait"), oneLine(w.Card), oneLine(w.Text), oneLine(w.Check), until)
+		}
+		if d.More > 0 {
+			a.printf("  ... and %d more wait\n", d.More)
+		}
+		if !d.Live {
+			a.printf("%s no leader answers: this is planned from this node's state, without live readings\n", a.color(yellow, "note:"))
+		}
+	})
 }
 
 func (a *app) printRound(r *scheduler.Round) {

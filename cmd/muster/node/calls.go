@@ -55,6 +55,8 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 		return json.Marshal(n.liveReadings())
 	case "why":
 		return decoded(body, func(card string) (any, error) { return n.why(card) })
+	case "dryrun":
+		return decoded(body, func(slug string) (any, error) { return n.dryRun(slug) })
 	case "rounds":
 		return decoded(body, func(k int) (any, error) { return n.rounds(k) })
 	case "log":

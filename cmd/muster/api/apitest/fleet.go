@@ -241,6 +241,13 @@ func (f *Fleet) Why(_ context.Context, card string) (any, error) {
 	return a, nil
 }
 
+// DryRun implements api.Backend.
+func (f *Fleet) DryRun(_ context.Context, slug string) (any, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return scheduler.DryRun(scheduler.Input{View: f.view, Workflows: f.flows, Nodes: f.reading, Now: f.now}, slug, !f.NoLeader), nil
+}
+
 // Rounds implements api.Backend.
 func (f *Fleet) Rounds(_ context.Context, n int) (any, error) {
 	return f.RoundLog[max(0, len(f.RoundLog)-n):], nil

@@ -1,0 +1,112 @@
+package scheduler
+
+import (
+	"cmp"
+	"strings"
+
+	"muster/board"
+)
+
+// DryAnswer is what a round would do now, planned as a round is, with nothing written (MEM-05).
+type DryAnswer struct {
+	Live    bool      `json:"live"`    // with the leader's readings
+	Would   []DryRow  `json:"would"`   // in the order of the starts
+	Waiting []DryWait `json:"waiting"` // at most dryWaits
+	More    int       `json:"more,omitempty"`
+}
+
+// DryRow is a card that would start (MEM-06): Node is where, by name; Target the status it enters.
+type DryRow struct {
+	Card     string `json:"card"`
+	Board    string `json:"board"`
+	Node     string `json:"node"`
+	Status   string `json:"status"`
+	Target   string `json:"target"`
+	Role     string `json:"role"`
+	Assignee string `json:"assignee"`
+	Surface  string `json:"surface"`
+}
+
+// DryWait is a card that would not, and why.
+type DryWait struct {
+	Card  string `json:"card"`
+	Board string `json:"board"`
+	Check string `json:"check"`
+	Text  string `json:"text"`
+	WaitS int64  `json:"wait_s,omitempty"` // when time alone may change it
+}
+
+// dryWaits bounds the rows of cards that wait.
+const dryWaits = 1000
+
+// DryRun plans a round over all boards, which share the machines, and tells of
+// one ("" is all). Without live readings each node is taken for what the state
+// says of it, and the answer says so (M-31).
+func DryRun(in Input, slug string, live bool) *DryAnswer {
+	if !live {
+		in.Nodes = func(id string) board.Reading {
+			n := board.GetNode(in.View, id)
+			if n == nil {
+				return board.Reading{State: board.NodeUnknown}
+			}
+			return board.Reading{State: cmp.Or(n.State, board.NodeOnline), AgeMS: -1, Slots: n.Slots, Pressure: "unknown"}
+		}
+	}
+	a := &DryAnswer{Live: live, Would: []DryRow{}, Waiting: []DryWait{}}
+	starts, waits := Plan(in)
+	of := func(card string) (string, bool) {
+		c := board.GetCard(in.View, card)
+		return c.Board, slug == "" || c.Board == slug
+	}
+	for _, s := range starts {
+		if b, wanted := of(s.Card); wanted {
+			node := s.Node
+			if n := board.GetNode(in.View, s.Node); n != nil {
+				node = n.Name
+			}
+			a.Would = append(a.Would, DryRow{Card: s.Card, Board: b, Node: node, Status: s.Status, Target: s.Target, Role: s.Role, Assignee: s.Profile, Surface: s.Surface})
+		}
+	}
+	for _, w := range waits {
+		b, wanted := of(w.Card)
+		switch {
+		case !wanted:
+		case len(a.Waiting) == dryWaits:
+			a.More++
+		default:
+			row := DryWait{Card: w.Card, Board: b, Check: w.Check, Text: strings.TrimPrefix(w.Text, "card "+w.Card+": ")}
+			if w.Until > in.Now {
+				row.WaitS = (w.Until - in.Now + 999) / 1000
+			}
+			a.Waiting = append(a.Waiting, row)
+		}
+	}
+	return a
+}
+
+// passed is a node that the last plan passed by.
+type passed struct {
+	until int64
+	why   string
+}
+
+// passBy keeps which nodes this plan passes by, for who asks from outside (Aside).
+func (l *Loop) passBy(in Input) {
+	by := map[string]passed{}
+	for node := range l.asides.nodes {
+		if until, why := in.Aside(node); until > 0 {
+			by[node] = passed{until, why}
+		}
+	}
+	l.mu.Lock()
+	l.passed = by
+	l.mu.Unlock()
+}
+
+// Aside tells which nodes the loop passes by, as [Input].Aside does; it may be called from anywhere.
+func (l *Loop) Aside(node string) (until int64, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.passed[node]
+	return p.until, p.why
+}
