@@ -160,41 +160,38 @@ func (r *Reconciler) decide(s *seen) []step {
 }
 
 func (r *Reconciler) decideRun(n *run, s *seen) (step, bool) {
-	for range 4 { // an act changes what is seen, and the next decision waits for it
-		d := r.orders.Decide(n.id, n.slot, r.facts(n, s))
-		switch d.Do {
-		case lease.DoRecord:
-			if !r.bar(n, d) {
-				n.backoff()
-				return step{}, false
-			}
-			st := step{n: n, d: d}
-			if d.Files {
-				st.item = r.item(n, d)
-			}
-			if d.File == lease.ActTaken && d.Files { // applied below claimed: it came by a push, ahead of the state
-				r.log.Debug("order is taken", "run", n.id, "claimed", n.epoch.Seq, "applied", s.applied.Seq)
-			}
-			return st, true
-		case lease.DoForget:
-			return step{n: n, d: d}, true
-		case lease.DoSpawn:
-			r.spawn(n, s)
+	d := r.orders.Decide(n.id, n.slot, r.facts(n, s))
+	switch d.Do {
+	case lease.DoRecord:
+		if !r.bar(n, d) {
+			n.backoff()
 			return step{}, false
-		case lease.DoKill:
-			r.kill(n, d.Why)
-		case lease.DoReap:
-			r.reap(n)
-		case lease.DoAdopt:
-			r.log.Error("a kept session cannot be taken over by this version", "run", n.id)
 		}
-		if d.Why != n.why {
-			n.why = d.Why
-			if d.Why != "" {
-				r.log.Debug("run waits", "run", n.id, "why", d.Why)
-			}
+		st := step{n: n, d: d}
+		if d.Files {
+			st.item = r.item(n, d)
 		}
+		if d.File == lease.ActTaken && d.Files { // applied below claimed: it came by a push, ahead of the state
+			r.log.Debug("order is taken", "run", n.id, "claimed", n.epoch.Seq, "applied", s.applied.Seq)
+		}
+		return st, true
+	case lease.DoForget:
+		return step{n: n, d: d}, true
+	case lease.DoSpawn:
+		r.spawn(n, s)
 		return step{}, false
+	case lease.DoKill:
+		r.kill(n, d.Why)
+	case lease.DoReap:
+		r.reap(n)
+	case lease.DoAdopt:
+		r.log.Error("a kept session cannot be taken over by this version", "run", n.id)
+	}
+	if d.Why != n.why {
+		n.why = d.Why
+		if d.Why != "" {
+			r.log.Debug("run waits", "run", n.id, "why", d.Why)
+		}
 	}
 	return step{}, false
 }

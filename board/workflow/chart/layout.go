@@ -41,9 +41,8 @@ type item struct {
 
 // row is a layer of the picture: statuses on even rows, labels on odd ones.
 type row struct {
-	items  []*item
-	y, h   float64 // top and height
-	number int
+	items []*item
+	y, h  float64 // top and height
 }
 
 // line is an edge's way through the rows, from the upper box to the lower.

@@ -47,7 +47,6 @@ type hooks struct {
 	wait  func(failures int64) time.Duration
 	log   *slog.Logger
 
-	mu    sync.Mutex
 	serve map[string]*served
 }
 
