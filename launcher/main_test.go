@@ -37,17 +37,23 @@ func TestMain(m *testing.M) {
 func program(args []string) int {
 	switch args[0] {
 	case "daemon": // leaves behind a child in a session of its own, without environment, that ignores TERM
-		attr := &os.ProcAttr{Dir: "/", Env: []string{"PATH=/bin"}, Files: []*os.File{nil, nil, nil}, Sys: &syscall.SysProcAttr{Setsid: true}}
+		heard, said, err := os.Pipe()
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		attr := &os.ProcAttr{Dir: "/", Env: []string{"PATH=/bin"}, Files: []*os.File{nil, said, nil}, Sys: &syscall.SysProcAttr{Setsid: true}}
 		if args[1] == "marked" {
 			attr.Env = append(attr.Env, os.Environ()...)
 		}
-		p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", `trap "" TERM HUP; echo $$ > "$1.tmp" && mv "$1.tmp" "$1"; while :; do sleep 1; done`, "sh", args[2]}, attr)
+		p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", `trap "" TERM HUP; echo $$ > "$1.tmp" && mv "$1.tmp" "$1"; echo there; exec >&-; while :; do sleep 1; done`, "sh", args[2]}, attr)
 		if err != nil {
 			fmt.Println(err)
 			return 1
 		}
 		_ = p.Release()
 		if args[1] == "leave" {
+			_, _ = heard.Read(make([]byte, 8)) // not before the child is there: with this process its tree ends
 			return 0
 		}
 		select {}
