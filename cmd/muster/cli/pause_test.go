@@ -73,3 +73,13 @@ func TestDrainWaits(t *testing.T) {
 		t.Errorf("its run goes on: %s", out)
 	}
 }
+
+// cli.md: verbs that people say seldom show in their help how they are said.
+func TestHelpHasExamples(t *testing.T) {
+	w := newWorld(t, apitest.New())
+	for _, v := range []string{"pause", "resume", "node drain", "node undrain", "dispatch", "forget"} {
+		if out := w.ok(append(strings.Fields(v), "--help")...); !strings.Contains(out, "Examples:\n  muster "+v) {
+			t.Errorf("muster %s --help: %s", v, out)
+		}
+	}
+}

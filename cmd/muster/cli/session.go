@@ -22,6 +22,8 @@ func (a *app) forgetCmd() *cobra.Command {
 			}
 		})
 	})
+	c.Example = `  muster forget d-7
+  muster forget d-7 --slot reviewer --why "it went astray"`
 	c.Flags().StringVar(&req.Slot, "slot", "", "of this slot only (worker, reviewer, ...)")
 	c.Flags().StringVar(&req.Why, "why", "", "why")
 	return c
