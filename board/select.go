@@ -215,7 +215,7 @@ func (s *Scope) Fits(p *workflow.Profile) *Error {
 	case r.Estop:
 		return Errorf(Refused, "card %s: %s starts nothing: there is an ESTOP file", id, n.Name).WithCheck("estop")
 	case r.NoSpace:
-		return Errorf(Refused, "card %s: %s starts nothing: its disk is nearly full", id, n.Name).WithCheck("nospace").WithHint("free space on %s", n.Name)
+		return Errorf(Refused, "card %s: %s starts nothing: NOSPACE: its disk is nearly full", id, n.Name).WithCheck("nospace").WithHint("free space on %s", n.Name)
 	}
 	if h := s.wf.Harnesses[p.Harness]; h != nil && h.Preset && p.Harness != "command" && !contains(n.Harnesses, p.Harness) {
 		return Errorf(Refused, "card %s: %s has no %s", id, n.Name, p.Harness).WithCheck("harness").WithHint("install it there, or give the card another profile")

@@ -30,7 +30,7 @@ func (r *Reconciler) prepare(n *run) {
 		r.post(func() {
 			n.spec, n.stage = spec, lease.StageReady
 			if err != nil {
-				n.stage, n.failed = lease.StageOver, err.Error()
+				n.notStarted(err)
 				r.log.Warn("start of a run failed", "run", n.id, "err", err)
 			}
 			r.cfg.at("prepared")
@@ -69,7 +69,7 @@ func (r *Reconciler) spawn(n *run, s *seen) {
 func (r *Reconciler) spawned(n *run, link Session, err error) {
 	n.busy = false
 	if err != nil {
-		n.stage, n.failed = lease.StageOver, err.Error()
+		n.notStarted(err)
 		r.log.Error("keeper cannot be started", "run", n.id, "err", err)
 	} else {
 		r.cfg.at("spawned")
@@ -160,10 +160,30 @@ func (r *Reconciler) kill(n *run, why string) {
 	}()
 }
 
+// notStarted ends a preparation that came to nothing.
+func (n *run) notStarted(err error) {
+	n.stage, n.failed, n.full = lease.StageOver, err.Error(), isFull(err)
+}
+
+// trouble logs what goes on going wrong with a run once, and again after a minute.
+func (r *Reconciler) trouble(n *run, msg string, err error) {
+	text := msg + ": " + err.Error()
+	if n.said == text && time.Since(n.saidAt) < time.Minute {
+		return
+	}
+	n.said, n.saidAt = text, time.Now()
+	r.log.Error(msg, "run", n.id, "err", err)
+}
+
 // reap ends what a dead keeper left behind.
 func (r *Reconciler) reap(n *run) {
+	if time.Now().Before(n.reapAt) {
+		return // it was tried, and what stood in the way may still be there
+	}
 	n.busy = true
-	r.log.Warn("keeper is dead; its session is ended", "run", n.id)
+	if n.tries == 0 {
+		r.log.Warn("keeper is dead; its session is ended", "run", n.id)
+	}
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()
@@ -171,8 +191,11 @@ func (r *Reconciler) reap(n *run) {
 		r.post(func() {
 			n.busy = false
 			if err != nil {
-				r.log.Error("a session without keeper is not verified dead", "run", n.id, "err", err)
+				r.trouble(n, "a session without keeper is not verified dead", err)
 				n.backoff()
+				n.reapAt = n.again
+			} else {
+				n.tries = 0
 			}
 			if err := n.look(); err != nil {
 				n.backoff()
@@ -276,6 +299,9 @@ func (r *Reconciler) prune() {
 	for _, e := range names {
 		path := filepath.Join(dir, e.Name())
 		st, err := os.Stat(filepath.Join(path, fileExit))
+		if err != nil { // somebody has taken it away: what is not known here any more is over
+			st, err = os.Stat(path)
+		}
 		if r.runs[e.Name()] == nil && err == nil {
 			list = append(list, old{path, st.ModTime()})
 		}

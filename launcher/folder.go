@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"muster/board"
@@ -24,6 +25,7 @@ const (
 	fileVoid   = "void"        // this launch is dead: a keeper that finds it ends
 	fileProc   = "proc.json"   // who was started; on disk before the program runs
 	fileExit   = "exit.json"   // how it ended; written when the whole tree is dead
+	fileRoom   = "exit.room"   // becomes exit.json: its blocks are there before a disk fills up
 	fileSocket = "k.sock"      // the keeper's control socket
 	fileLog    = "log"         // stdout and stderr of the session
 	fileCut    = "log.cut"     // what was taken out of a log that grew too long
@@ -88,7 +90,7 @@ type Exit struct {
 	Signal  string        `json:"signal,omitempty"`
 	Error   string        `json:"error,omitempty"`
 	Lapsed  bool          `json:"lapsed,omitempty"`  // its lease ran out: the machine was out of touch
-	Refused string        `json:"refused,omitempty"` // void, estop, late: why the keeper did not start
+	Refused string        `json:"refused,omitempty"` // void, estop, nospace, late: why the keeper did not start
 	Boot    string        `json:"boot"`
 	At      lease.Instant `json:"at"`
 	Wall    int64         `json:"wall"` // ms since the epoch, for use across a reboot (M-02)
@@ -96,9 +98,10 @@ type Exit struct {
 
 // Why a keeper did not start the session.
 const (
-	RefusedVoid  = "void"  // declared dead before it began
-	RefusedEstop = "estop" // the file ESTOP is there (M-16)
-	RefusedLate  = "late"  // the lease, or the ten seconds after the contact, are over
+	RefusedVoid  = "void"    // declared dead before it began
+	RefusedEstop = "estop"   // the file ESTOP is there (M-16)
+	RefusedSpace = "nospace" // the disk had no room for what must be written before
+	RefusedLate  = "late"    // the lease, or the ten seconds after the contact, are over
 )
 
 // ago is how long ago the exit was, 0 when it cannot be known.
@@ -209,8 +212,59 @@ func ReadExit(dir string) (*Exit, error) {
 }
 
 // WriteExit records how a run ended, synced. It is called when nothing of the
-// run lives any more.
-func WriteExit(dir string, e *Exit) error { return writeJSON(dir, fileExit, e, true) }
+// run lives any more. A full disk is no reason to lose it: it is written over
+// blocks that the run's folder has had since its start.
+func WriteExit(dir string, e *Exit) error {
+	if err := writeRoom(dir, e); err == nil || !errors.Is(err, fs.ErrNotExist) && !isFull(err) {
+		return err
+	}
+	return writeJSON(dir, fileExit, e, true) // there is no such room (any more), or it was not kept
+}
+
+// roomSize holds every exit record whose error is no longer than roomError.
+const (
+	roomSize  = 4096
+	roomError = 1024
+)
+
+// makeRoom takes the blocks of an exit record from the disk. They are written,
+// not only promised: a promise is not kept by every file system.
+func makeRoom(dir string) error {
+	return writeAtomic(dir, fileRoom, bytes.Repeat([]byte(" "), roomSize), false)
+}
+
+// writeRoom writes a record over the room and gives it its name: after a crash
+// there is the whole record, or none.
+func writeRoom(dir string, e *Exit) error {
+	short := *e
+	short.Error = strings.ToValidUTF8(short.Error[:min(len(short.Error), roomError)], "")
+	b, err := json.Marshal(&short)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, fileRoom)
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if len(b) < roomSize { // what stood there before goes
+		b = append(b, bytes.Repeat([]byte("\n"), roomSize-len(b))...)
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path, filepath.Join(dir, fileExit)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// isFull tells that a disk, or a user's part of it, is used up: it may pass.
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // isVoid tells that the launch of this folder has been declared dead.
 func isVoid(dir string) bool { return exists(filepath.Join(dir, fileVoid)) }

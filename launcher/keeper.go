@@ -74,7 +74,7 @@ func Keep(args []string) error {
 	defer k.lock.Close()
 	exit, err := k.run()
 	if err != nil {
-		exit = &Exit{Error: err.Error()}
+		exit = notStarted("", err)
 	}
 	return k.finish(exit)
 }
@@ -157,11 +157,21 @@ func (k *keeper) run() (*Exit, error) {
 		g.drop()
 		k.end(0, "")
 		k.follow()
-		return &Exit{Refused: refused, Error: errors.Join(err, errorOf(why)).Error()}, nil
+		return notStarted(refused, errors.Join(err, errorOf(why))), nil
 	}
 	k.hub.tell(message{Event: evStarted, Run: k.spec.Run, PID: g.pid})
 	k.follow()
 	return k.exit(), nil
+}
+
+// notStarted is the end of a run whose program was never executed. A full disk is
+// the machine's affair, not its card's (M-12).
+func notStarted(refused string, err error) *Exit {
+	e := &Exit{Refused: refused, Error: err.Error()}
+	if refused == "" && isFull(err) {
+		e.Refused, e.Error = RefusedSpace, "NOSPACE: this machine's disk is full: "+e.Error
+	}
+	return e
 }
 
 func errorOf(text string) error {
@@ -326,11 +336,35 @@ func wordsTo(name string) error {
 	return nil
 }
 
+// record writes the exit record, and while the disk has no room for it waits for
+// some: the folder stays held, so that nobody else writes an end without a code.
+func (k *keeper) record(e *Exit) error {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := WriteExit(".", e)
+		if !isFull(err) {
+			return err
+		}
+		again := time.After(wait)
+		for waiting := true; waiting; {
+			select {
+			case s := <-k.sigs:
+				if s == syscall.SIGTERM {
+					return err
+				}
+			case c := <-k.hub.cmds:
+				c.reply(k.obey(c.message))
+			case <-again:
+				waiting = false
+			}
+		}
+	}
+}
+
 // finish puts the end on disk, then tells it: only now may anybody believe that
 // the session is gone.
 func (k *keeper) finish(e *Exit) error {
 	e.Boot, e.At, e.Wall = bootID(), bootNow(), time.Now().UnixMilli()
-	err := WriteExit(".", e)
+	err := k.record(e)
 	removeCgroup(k.tree.leaf)
 	if err != nil {
 		return fmt.Errorf("keeper of %s: exit record: %w", k.dir, err)

@@ -161,6 +161,6 @@ func tailOf(dir string, max int64) []byte {
 
 // noLog is the answer for a run whose folder is gone.
 func (r *Reconciler) noLog(run string) error {
-	return board.Errorf(board.NotFound, "%s has no log of run %q (any more)", r.cfg.Name, run).
+	return board.Errorf(board.NotFound, "%s has no log of run %q: its folder is not there (any more)", r.cfg.Name, run).
 		WithHint("the newest %d runs of a node keep theirs", r.cfg.KeepRuns)
 }

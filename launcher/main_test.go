@@ -113,6 +113,14 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
+func fileLogger(t *testing.T, path string) *slog.Logger {
+	t.Helper()
+	f, err := os.Create(path)
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return slog.New(slog.NewTextHandler(f, nil))
+}
+
 func testKeepers(t *testing.T) *Keepers {
 	t.Helper()
 	k := &Keepers{Binary: testBinary(t), Log: testLog(t)}

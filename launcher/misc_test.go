@@ -195,6 +195,9 @@ func TestOldRunFoldersAreRemoved(t *testing.T) {
 		at := time.Now().Add(time.Duration(i-10) * time.Hour)
 		must(t, os.Chtimes(filepath.Join(dir, fileExit), at, at))
 	}
+	bare := filepath.Join(runs, "bare-1.1") // whose record somebody has deleted
+	must(t, os.Mkdir(bare, 0o700))
+	must(t, os.Chtimes(bare, time.Now().Add(-20*time.Hour), time.Now().Add(-20*time.Hour)))
 	held := filepath.Join(runs, "old-0.1")
 	lock, err := Hold(held)
 	must(t, err)
@@ -205,6 +208,9 @@ func TestOldRunFoldersAreRemoved(t *testing.T) {
 		if got := exists(filepath.Join(runs, fmt.Sprintf("old-%d.1", i))); got != want {
 			t.Errorf("folder %d is there: %v, want %v", i, got, want)
 		}
+	}
+	if exists(bare) {
+		t.Error("a folder without a record stays for ever")
 	}
 }
 

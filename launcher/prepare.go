@@ -61,6 +61,9 @@ func (r *Reconciler) prepareRun(j prepJob) (*Spec, error) {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, err
 	}
+	if err := makeRoom(j.dir); err != nil {
+		return nil, err
+	}
 	workspace, err := r.workspace(w)
 	if err != nil {
 		return nil, err

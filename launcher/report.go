@@ -116,6 +116,8 @@ func (r *Reconciler) describe(n *run, rep *board.Report) {
 // moment is not (M-12).
 func (n *run) whyNot(why string) (kind, text string) {
 	switch {
+	case n.failed != "" && n.full:
+		return board.ReportRefused, "NOSPACE: this machine's disk is full: " + n.failed
 	case n.failed != "":
 		return board.ReportFailed, n.failed
 	case n.exit != nil && n.exit.Refused != "":

@@ -216,7 +216,7 @@ func (r *Reconciler) bar(n *run, d lease.Decision) bool {
 	}
 	if d.Bar {
 		if err := writeVoid(n.dir); err != nil {
-			r.log.Error("run folder cannot be voided", "run", n.id, "err", err)
+			r.trouble(n, "run folder cannot be voided", err)
 			return false
 		}
 		r.cfg.at("barred")

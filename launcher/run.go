@@ -35,8 +35,12 @@ type run struct {
 	busy    bool      // an act of its own is under way (reaping, adopting)
 	asked   bool      // its keeper was told to stop
 	failed  string    // why its preparation failed
+	full    bool      // ... for want of room on the disk
 	again   time.Time // look at it again then; zero: no
 	tries   int       // how often it had to be looked at again
+	reapAt  time.Time // its tree is not ended again before
+	said    string    // what goes on going wrong, as it was logged at saidAt
+	saidAt  time.Time
 	leaveAt lease.Instant
 	why     string // what it waits for, for logs
 

@@ -161,7 +161,13 @@ func TestWhy(t *testing.T) {
 		t.Fatalf("without a leader why %s says %q", first, a.Text)
 	}
 	r.startAll()
-	if a, _ := Why(r.input(), first, true); a.Check != "running" || !strings.Contains(a.Text, "atlas") {
+	full := r.input()
+	nodes := full.Nodes
+	full.Nodes = func(id string) board.Reading { x := nodes(id); x.NoSpace, x.DiskMB = true, 7; return x }
+	if a, _ := Why(full, first, true); a.Check != "running" || !strings.Contains(a.Text, "NOSPACE: 7 MB are left on atlas's disk") {
+		t.Errorf("a run on a full disk: %+v", a)
+	}
+	if a, _ := Why(r.input(), first, true); a.Check != "running" || !strings.Contains(a.Text, "atlas") || strings.Contains(a.Text, "NOSPACE") {
 		t.Fatalf("why %s: %+v", first, a)
 	}
 	late := r.add("sh", func(a *board.CardAdd) { at := r.input().Now + 90_000; a.StartAfter = &at })

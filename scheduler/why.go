@@ -80,6 +80,10 @@ func (a *WhyAnswer) running(in Input, c *board.Card) {
 	if c.Attention.Check != "" {
 		a.Text += "; " + c.Attention.Text
 	}
+	if state.NoSpace {
+		a.Text += fmt.Sprintf("; NOSPACE: %d MB are left on %s's disk: how its session ends may not be told before there is room", state.DiskMB, name)
+		a.Values["disk_free_mb"] = state.DiskMB
+	}
 	a.Fix = fmt.Sprintf("muster log %s -f", c.ID)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"muster/cmd/muster/api"
 	"muster/cmd/muster/cli"
 	"muster/cmd/muster/node"
+
+	"golang.org/x/sys/unix"
 )
 
 // up runs a node until ctx ends, until it is told to stop, or until it fails. A
@@ -84,6 +87,34 @@ func again(data, binary string) error {
 	}
 	args := append([]string{binary}, cli.AgainArgs(os.Args[1:])...)
 	return fmt.Errorf("restart with %s: %w", binary, syscall.Exec(binary, args, os.Environ()))
+}
+
+// maxStdin is what every pipe takes before anybody reads it.
+const maxStdin = 4096
+
+// afresh replaces this process by one with other arguments and a text on stdin.
+func afresh(args []string, stdin string) error {
+	binary, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("this program's own file: %w", err)
+	}
+	if len(stdin) > maxStdin {
+		return fmt.Errorf("a token of %d bytes is none", len(stdin))
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("pipe: %w", err)
+	}
+	if _, err := w.WriteString(stdin); err != nil {
+		return fmt.Errorf("pipe: %w", err)
+	}
+	if err := errors.Join(w.Close(), os.Stdin.Close()); err != nil {
+		return fmt.Errorf("stdin: %w", err)
+	}
+	if _, err := unix.FcntlInt(r.Fd(), unix.F_DUPFD, 0); err != nil { // takes the lowest that is free: stdin's
+		return fmt.Errorf("stdin: %w", err)
+	}
+	return fmt.Errorf("start again: %w", syscall.Exec(binary, append([]string{os.Args[0]}, args...), os.Environ()))
 }
 
 // logger writes the node's log: to a file in the background, to stderr in the

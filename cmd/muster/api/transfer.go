@@ -226,6 +226,9 @@ func (x *importing) run(ctx context.Context, f *BoardFile) (*board.Result, error
 	if err != nil {
 		return nil, err
 	}
+	if onlyText(first) != nil {
+		return nil, f.bad(f.Line(), "it holds bytes that are no UTF-8, or half of a surrogate pair")
+	}
 	head, herr := board.ParseExportHead(first)
 	if herr != nil {
 		return nil, herr
@@ -268,6 +271,8 @@ func (x *importing) slice(f *BoardFile) (s *board.ImportSlice, done bool, err er
 			return nil, false, err
 		case !json.Valid(line):
 			return nil, false, f.bad(f.Line(), "it is no JSON")
+		case onlyText(line) != nil:
+			return nil, false, f.bad(f.Line(), "it holds bytes that are no UTF-8, or half of a surrogate pair")
 		}
 		if bytes.HasPrefix(line, []byte(`{"link":`)) {
 			links++

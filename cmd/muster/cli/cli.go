@@ -37,6 +37,9 @@ type Deps struct {
 	Version string
 	// Up runs a node until ctx ends, or until it was asked to stop or failed.
 	Up func(ctx context.Context, o UpOptions) error
+	// Again replaces this process by the same program with other arguments, and text
+	// on its stdin; nil: it stays as it is.
+	Again func(args []string, stdin string) error
 	// Door reaches a node's door at addr with a token, whose hashes pin its key:
 	// how to dial it, and the Authorization header to send.
 	Door func(addr, token string) (dial func(context.Context) (net.Conn, error), auth string, err error)
@@ -73,6 +76,7 @@ type app struct {
 	timeout                      time.Duration
 	timeoutSet, dataSet          bool
 	noColor                      bool
+	args                         []string      // of this process
 	path                         string        // of the command that ran
 	patience                     time.Duration // of who follows, while nobody answers
 
@@ -82,7 +86,7 @@ type app struct {
 
 // Main runs one command and returns its exit code.
 func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
-	a := &app{deps: deps, io: surroundings, patience: patienceOfReaders}
+	a := &app{deps: deps, io: surroundings, patience: patienceOfReaders, args: args}
 	root := a.root()
 	if err := utf8Args(args); err != nil {
 		a.json = slices.Contains(args, "--json")

@@ -121,3 +121,28 @@ func TestUsageOfUp(t *testing.T) {
 		t.Errorf("exit %d: %s", code, err)
 	}
 }
+
+// A token that was given as an argument does not stay in the list of processes: a
+// node that stays in the foreground begins again and reads it from stdin.
+func TestTokenLeavesTheArguments(t *testing.T) {
+	w := newWorld(t, apitest.New())
+	const token = "muster1.secret"
+	up, again, said := 0, []string(nil), ""
+	w.deps.Up = func(context.Context, UpOptions) error { up++; return nil }
+	w.deps.Again = func(args []string, stdin string) error { again, said = args, stdin; return nil }
+	for call, want := range map[string]string{
+		"join TOKEN --name b":       "join - --name b",
+		"up --join TOKEN --slots 2": "up --join - --slots 2",
+		"up --join=TOKEN":           "up --join=-",
+		"join -":                    "",
+		"up":                        "",
+	} {
+		up, again, said, w.stdin = 0, nil, "", token+"\n"
+		if _, err, code := w.run(strings.Fields(strings.ReplaceAll(call, "TOKEN", token))...); code != 0 {
+			t.Fatalf("%s: exit %d: %s", call, code, err)
+		}
+		if got := strings.Join(again, " "); got != want || want != "" && (up != 0 || said != token+"\n") || want == "" && up != 1 {
+			t.Errorf("%s: begins again as %q with %q on stdin, %d starts; want %q", call, got, said, up, want)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (a *app) tokenCreate() *cobra.Command {
 			}
 			fmt.Fprintf(a.io.Err, "role %s%s, until %s; who has it may use it: send it safely\n", o.Role, uses, clock(t.Expires))
 			if o.Role == "node" {
-				fmt.Fprintf(a.io.Err, "on the other machine: muster join TOKEN\n")
+				fmt.Fprintf(a.io.Err, "on the other machine: muster join -   (it reads the token from stdin), or: muster join --token-file F\n")
 			}
 		})
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -79,7 +80,7 @@ func (a *app) upCmd() *cobra.Command {
 			}
 			u.o.Token = tok
 		}
-		return a.up(c.Context(), u)
+		return a.up(c.Context(), u, join)
 	})
 	u.add(c)
 	c.Flags().StringVar(&join, "join", "", "token of a fleet to join (- reads it from stdin)")
@@ -98,14 +99,27 @@ func (a *app) joinCmd() *cobra.Command {
 			return err
 		}
 		u.o.Token = tok
-		return a.up(c.Context(), u)
+		return a.up(c.Context(), u, word)
 	})
 	u.add(c)
 	return c
 }
 
-// up runs a node in the foreground, or starts one in the background.
-func (a *app) up(ctx context.Context, u *upFlags) error {
+// unsaid is a call whose token is read from stdin instead of standing in its arguments.
+func unsaid(args []string, token string) []string {
+	args = slices.Clone(args)
+	for i, s := range args {
+		if head, ok := strings.CutSuffix(s, token); ok && (head == "" || head == "--join=") {
+			args[i] = head + "-"
+		}
+	}
+	return args
+}
+
+// up runs a node in the foreground, or starts one in the background. word is the
+// token as it stands in the arguments, "" when it does not: everybody on the machine can read
+// those for as long as the process lives, so a node that stays begins again without it.
+func (a *app) up(ctx context.Context, u *upFlags, word string) error {
 	if err := u.check(); err != nil {
 		return err
 	}
@@ -116,6 +130,9 @@ func (a *app) up(ctx context.Context, u *upFlags) error {
 	u.o.Data = home
 	if u.detach {
 		return a.detach(ctx, u)
+	}
+	if word != "" && word != "-" && a.deps.Again != nil {
+		return a.deps.Again(unsaid(a.args, word), word+"\n")
 	}
 	if u.progressFD != 0 {
 		return a.upDetached(ctx, u)
@@ -157,7 +174,7 @@ func (a *app) isUp(i api.Info, foreground bool) {
 	}
 	a.printf("\n%s:\n", where)
 	for _, l := range [][2]string{{"status", "the fleet at a glance"}, {`card add "a first card"`, "file work on the board `default`"},
-		{"workflow show", "what the board does, and its profiles"}, {"token create", "then, on another machine: muster join TOKEN"}} {
+		{"workflow show", "what the board does, and its profiles"}, {"token create", "then, on another machine: muster join -"}} {
 		a.printf("  %-*s  # %s\n", len(say)+24, say+l[0], l[1])
 	}
 	if foreground {

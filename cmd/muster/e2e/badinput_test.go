@@ -187,6 +187,52 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// What the command line cannot mean is refused before a folder becomes a node, with exit code 2; a token that
+// was given as an argument is not in the list of processes while the node runs.
+func TestBadStart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, 2)
+	m := f.machines[0]
+	for name, c := range map[string]struct {
+		args []string
+		word string
+	}{
+		"name of bytes":     {[]string{"--name", "\xff"}, "UTF-8"},
+		"a long name":       {[]string{"--name", strings.Repeat("x", 300)}, "node name"},
+		"nowhere to listen": {[]string{"--listen", "here"}, "--listen"},
+		"nobody can dial":   {[]string{"--advertise", "0.0.0.0:1"}, "--advertise"},
+		"timers":            {[]string{"--timers", "moon"}, "--timers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := filepath.Join(f.dir, "bad-"+strings.ReplaceAll(name, " ", "-"))
+			for _, more := range [][]string{nil, {"--detach"}} {
+				_, stderr, code := m.said(0, "", append(append([]string{"up", "--data", data}, c.args...), more...)...)
+				complaint(t, stderr, code, 2, c.word)
+			}
+			if _, err := os.Stat(filepath.Join(data, "node.key")); err == nil {
+				t.Error("it has become a node")
+			}
+		})
+	}
+	t.Run("token as an argument", func(t *testing.T) {
+		if _, err := os.Stat("/proc/self/cmdline"); err != nil {
+			t.Skip("needs /proc: to see the arguments of a process")
+		}
+		token, _, _ := m.said(0, "", "token", "create", "-q", "--uses", "1")
+		token = strings.TrimSpace(token)
+		data := filepath.Join(f.dir, "second")
+		second := &machine{t: t, name: "second", data: data, listen: freePort(t), out: data + ".out", api: client(data), args: []string{"--join", token}}
+		second.start()
+		defer second.kill()
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", second.cmd.Process.Pid))
+		if err != nil || bytes.Contains(b, []byte(token)) || !bytes.Contains(b, []byte("--join\x00-\x00")) {
+			t.Errorf("its arguments are %q (%v)", b, err)
+		}
+		_, stderr, code := m.said(0, token, "join", "-", "--data", filepath.Join(f.dir, "third"), "--name", "third", "--listen", "127.0.0.1:0")
+		complaint(t, stderr, code, 1, "token") // it let one machine in, and that was it
+	})
+}
+
 // A data folder that is damaged is refused with one clear line that says which
 // file and what next, or repaired and said so; never served with a gap (INV-08, M-32).
 func TestBrokenFolder(t *testing.T) {

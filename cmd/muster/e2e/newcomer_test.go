@@ -38,8 +38,7 @@ func fiveMinutes(t *testing.T) (lines []string, section string) {
 }
 
 // asScript makes one script of the newcomer's terminals: what stays in the
-// foreground there runs beside here, TOKEN is what the command before printed,
-// and the build is that of this test. Nothing else is changed but the ports.
+// foreground there runs beside here, and the build is that of this test. Nothing else is changed but the ports.
 func asScript(t *testing.T, lines []string) string {
 	t.Helper()
 	s := []string{"set -eu", `up() { for i in $(seq 900); do muster --data "$1" -q status >/dev/null 2>&1 && return; sleep 0.1; done; echo "$1 did not come up" >&2; exit 1; }`}
@@ -55,11 +54,7 @@ func asScript(t *testing.T, lines []string) string {
 				t.Fatalf("README: %q has no --data", line)
 			}
 			foreground++
-			line = strings.Replace(line, "TOKEN", `"$TOKEN"`, 1)
 			s = append(s, fmt.Sprintf("%s >node%d.out 2>&1 & echo $! >> pids", line, foreground), "up "+dir[1])
-			continue
-		case strings.Contains(line, "# prints TOKEN"):
-			s = append(s, "TOKEN=$("+strings.TrimSpace(strings.Split(line, "#")[0])+")")
 			continue
 		}
 		s = append(s, line)

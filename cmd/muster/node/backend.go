@@ -225,25 +225,24 @@ func (b backend) ReadLog(ctx context.Context, run string, from int64, most int, 
 	if where == string(n.ident.ID) {
 		a, err := n.readLog(ctx, m)
 		if err != nil {
-			return api.LogChunk{}, noLog(run, err)
+			return api.LogChunk{}, err
 		}
 		return api.LogChunk(*a), nil
 	}
 	var a logAns
 	if err := n.call(ctx, where, "log", m, &a); err != nil {
-		if e := remote(err); e != nil {
+		var said *mesh.RemoteError
+		switch e := remote(err); {
+		case e != nil && e.Code == board.NotFound:
+			return api.LogChunk{}, e.WithHint("a machine keeps the logs of its newest runs; see: muster runs %s", board.CardOfRun(run))
+		case e != nil:
 			return api.LogChunk{}, e
+		case errors.As(err, &said) && said.Code == mesh.CodeInternal: // it answers, and that is what it says
+			return api.LogChunk{}, board.Errorf(board.Internal, "log of run %s: %s", run, said.Text)
 		}
 		return api.LogChunk{}, board.Errorf(board.Unavailable, "run %s is on a machine that does not answer: %v", run, err).WithHint("see: muster status")
 	}
 	return api.LogChunk(a), nil
-}
-
-func noLog(run string, err error) error {
-	if errors.Is(err, os.ErrNotExist) {
-		return board.Errorf(board.NotFound, "run %s has no log here (yet)", run)
-	}
-	return err
 }
 
 func (b backend) Info() api.Info {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -79,6 +80,9 @@ func decoded[T any](body []byte, fn func(T) (any, error)) ([]byte, error) {
 		}
 	}
 	out, err := fn(m)
+	if e := new(board.Error); errors.As(err, &e) {
+		return nil, &mesh.RemoteError{Code: string(e.Code), Text: e.Message} // a word of this node, not a failure of the call
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestAlarmsNameTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := toJSON(t, w); !strings.Contains(text, "its disk is nearly full") {
+	if text := toJSON(t, w); !strings.Contains(text, "NOSPACE: its disk is nearly full") {
 		t.Errorf("why says %s", text)
 	}
 }
