@@ -259,7 +259,7 @@ func TestHookIsAnOrder(t *testing.T) {
 	id := w.add("x", func(c *Card) { c.Assignee = "sh" })
 	r := w.claimed(id)
 	w.report(r.ID, Report{Kind: ReportTaken})
-	w.report(r.ID, Report{Kind: ReportLaunched, PID: 7, Workspace: "/work/web-1"})
+	w.report(r.ID, Report{Kind: ReportLaunched, PID: 7, Workspace: "/srv/web-1"})
 	w.must(id, "request_review", manager, "summary", "s")
 	w.gone(r.ID)
 	w.must(id, "complete", manager)
@@ -268,7 +268,7 @@ func TestHookIsAnOrder(t *testing.T) {
 	if len(orders) != 1 || orders[0].Node != "n-atlas" || w.card(id).Hook == "" {
 		t.Fatalf("%+v", orders)
 	}
-	for _, words := range []string{`"name":"merge"`, `git push origin`, `"BASE":"main"`, `"timeout":600000`, `"/work/web-1"`} {
+	for _, words := range []string{`"name":"merge"`, `git push origin`, `"BASE":"main"`, `"timeout":600000`, `"/srv/web-1"`} {
 		if !strings.Contains(string(orders[0].Spec), words) {
 			t.Errorf("%s does not hold %s", orders[0].Spec, words)
 		}
@@ -292,7 +292,7 @@ func TestHookOfACardThatLeft(t *testing.T) {
 	id := w.add("x", func(c *Card) { c.Assignee = "sh" })
 	r := w.claimed(id)
 	w.report(r.ID, Report{Kind: ReportTaken})
-	w.report(r.ID, Report{Kind: ReportLaunched, PID: 7, Workspace: "/work/web-1"})
+	w.report(r.ID, Report{Kind: ReportLaunched, PID: 7, Workspace: "/srv/web-1"})
 	w.must(id, "request_review", manager, "summary", "s")
 	w.gone(r.ID)
 	w.must(id, "complete", manager)
@@ -303,7 +303,7 @@ func TestHookOfACardThatLeft(t *testing.T) {
 	}
 	w.must(id, "archive", manager)
 	clean := w.orders(OrderCleanup)
-	if len(clean) != 1 || !strings.Contains(string(clean[0].Spec), "/work/web-1") {
+	if len(clean) != 1 || !strings.Contains(string(clean[0].Spec), "/srv/web-1") {
 		t.Fatalf("%+v", clean)
 	}
 	node := Actor{Kind: ActorNode, Node: "n-atlas"}
