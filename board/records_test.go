@@ -57,16 +57,11 @@ func TestEveryFieldIsStored(t *testing.T) {
 		if err := unmarshal(marshal(r), back); err != nil {
 			t.Fatalf("%T: %v", r, err)
 		}
-		*back.rest() = nil
-		*r.rest() = nil
-		if !reflect.DeepEqual(strip(r), strip(back)) {
+		if !reflect.DeepEqual(r, back) { // the values, not their bytes: a field that is neither written nor read has none
 			t.Errorf("%T is not what was stored:\n%+v\n%+v", r, r, back)
 		}
 	}
 }
-
-// strip gives a record's stored form with a known order: two records are the same when their bytes are.
-func strip(r record) string { return string(marshal(r)) }
 
 // Broken bytes are an error, never a panic (invariant 27).
 func FuzzDecode(f *testing.F) {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -248,6 +247,3 @@ func closeRecord(dir string, proc *Proc) error {
 	}
 	return WriteExit(dir, e)
 }
-
-// SignalName is how signals are called in exit records, for the twin.
-func SignalName(s syscall.Signal) string { return unix.SignalName(s) }

@@ -54,7 +54,7 @@ type Comment struct {
 	Text *rule.Text
 }
 
-// Set changes fields of the card (SettableFields).
+// Set changes fields of the card (settableFields).
 type Set struct {
 	action
 	Fields []Field // in the order of the file
@@ -125,7 +125,7 @@ const (
 	ForgetSession    = "forget_session"
 )
 
-// SettableFields are the fields of a card that set and create may write, with the kind of value each takes.
+// settableFields are the fields of a card that set and create may write, with the kind of value each takes.
 var settableFields = map[string]rule.Kind{
 	"title": rule.String, "body": rule.String, "assignee": rule.String, "machine": rule.String, "priority": rule.Number,
 	"labels": rule.Map, "skills": rule.List, "model": rule.String, "max_runtime": rule.Number, "max_retries": rule.Number,
@@ -135,15 +135,6 @@ var settableFields = map[string]rule.Kind{
 
 // createFields are those that only a new card takes.
 var createFields = map[string]rule.Kind{"subtask_of": rule.String, "triage": rule.Truth}
-
-// SettableFields lists the fields that set (and, with new, create) may write, sorted.
-func SettableFields(create bool) []string {
-	names := sortedNames(settableFields)
-	if create {
-		names = mergeSorted(names, sortedNames(createFields))
-	}
-	return names
-}
 
 // Later names what loads and is checked but has its effect only with a later version, and what happens
 // until then. Lint reports every use.

@@ -188,12 +188,6 @@ func (f Filter) Dispatched() bool {
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-func mergeSorted(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return all
-}
-
 // RunRoles are the roles that a run can have, in the order of the file.
 func (w *Workflow) RunRoles() []string { return (&linter{w: w}).runRoles() }
 
