@@ -161,11 +161,10 @@ func (t *tx) startable(b *Board, c *Card, a *Start) *Error {
 	case a.Force && (t.req.Actor.Role != "manager" || a.Why == ""):
 		return Errorf(Refused, "--force is a manager's, and says --why")
 	}
-	if f := GetFleet(t); f != nil && f.PausedAt != 0 && !a.Force {
-		return Errorf(Refused, "the fleet is paused by %s: %s", f.PausedBy, f.PausedWhy).WithCheck("pause").WithHint("muster resume")
-	}
-	if b.PausedAt != 0 && !a.Force {
-		return Errorf(Refused, "board %s is paused by %s: %s", b.Slug, b.PausedBy, b.PausedWhy).WithCheck("pause").WithHint("muster resume --board %s", b.Slug)
+	if !a.Force {
+		if err := pausedFor(t, b, c); err != nil {
+			return err
+		}
 	}
 	return StillHeld(t, c, "")
 }

@@ -40,7 +40,7 @@ func (l *Loop) start(ctx context.Context, r *Round, starts []Start) (reasons []b
 				continue
 			}
 			r.failed(s, res.Err)
-			reasons = append(reasons, board.CardReason{Card: s.Card, Check: orElse(res.Err.Check, string(res.Err.Code)), Text: res.Err.Message})
+			reasons = append(reasons, board.CardReason{Card: s.Card, Check: orElse(res.Err.Check, string(res.Err.Code)), Text: bare(res.Err.Message)})
 			l.backoff.set(s.Card, r.Time+min(int64(backoffFirst)<<min(over, 10), backoffMost))
 		}
 	}

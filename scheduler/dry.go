@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"cmp"
-	"strings"
 
 	"muster/board"
 )
@@ -74,7 +73,7 @@ func DryRun(in Input, slug string, live bool) *DryAnswer {
 		case len(a.Waiting) == dryWaits:
 			a.More++
 		default:
-			row := DryWait{Card: w.Card, Board: b, Check: w.Check, Text: strings.TrimPrefix(w.Text, "card "+w.Card+": ")}
+			row := DryWait{Card: w.Card, Board: b, Check: w.Check, Text: w.Text}
 			if w.Until > in.Now {
 				row.WaitS = (w.Until - in.Now + 999) / 1000
 			}

@@ -15,6 +15,22 @@ type reason struct {
 	Until       int64
 }
 
+// refused is a refusal of the domain as a reason: which card it is about is
+// known where a reason stands.
+func refused(err *board.Error, until int64) *reason {
+	return &reason{err.Check, bare(err.Message), until}
+}
+
+// bare is a message without the card it begins with.
+func bare(message string) string {
+	if rest, ok := strings.CutPrefix(message, "card "); ok {
+		if _, text, ok := strings.Cut(rest, ": "); ok {
+			return text
+		}
+	}
+	return message
+}
+
 // fitting is a machine that could take a start, with its score.
 type fitting struct {
 	node   *board.Node
@@ -35,13 +51,13 @@ func place(in Input, s *board.Scope, p *board.StartPlan, room *board.Room) (*boa
 			}
 		}
 		if err := s.FitsMemory(p.Profile, room); err != nil {
-			return &reason{Check: err.Check, Text: err.Message}
+			return refused(err, 0)
 		}
 		if err := s.Eligible(); err != nil {
-			return &reason{err.Check, err.Message, s.EligibleAt(room)}
+			return refused(err, s.EligibleAt(room))
 		}
 		if err, until := room.Admit(s, s.Candidate(p, n.ID)); err != nil {
-			return &reason{err.Check, err.Message, until}
+			return refused(err, until)
 		}
 		return nil
 	})
@@ -95,7 +111,7 @@ func fits(s *board.Scope, p *board.StartPlan, n *board.Node, r board.Reading) *r
 		return &reason{Check: "machine_" + r.State, Text: fmt.Sprintf("%s is %s", n.Name, r.State)}
 	}
 	if err := s.Fits(p.Profile); err != nil {
-		return &reason{Check: err.Check, Text: err.Message}
+		return refused(err, 0)
 	}
 	return nil
 }
@@ -174,7 +190,7 @@ func Prepare(v board.View, ws *board.Workflows, nodes func(string) board.Reading
 			return nil // passes caps; never drain, ESTOP or a machine out of contact (M-14)
 		}
 		if err, until := room.Admit(s, s.Candidate(p, n.ID)); err != nil {
-			return &reason{err.Check, err.Message, until}
+			return refused(err, until)
 		}
 		return nil
 	})

@@ -89,7 +89,7 @@ func look(in Input, room *board.Room, c *board.Card) (*Candidate, *Wait) {
 	}
 	p, refusal := s.PlanStart()
 	if refusal != nil {
-		return nil, &Wait{Card: c.ID, Check: refusal.Check, Text: refusal.Message, Until: s.TurnsAt()}
+		return nil, &Wait{Card: c.ID, Check: refusal.Check, Text: bare(refusal.Message), Until: s.TurnsAt()}
 	}
 	cand := &Candidate{Card: c.ID, board: b.Slug, since: c.Created}
 	for _, k := range s.Workflow().Dispatch.Order {
@@ -107,7 +107,7 @@ func look(in Input, room *board.Room, c *board.Card) (*Candidate, *Wait) {
 // started already taken into account. The order of the checks is DSP-07's.
 func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 	wait := func(check, text string, room bool, until int64) (*Start, *Wait) {
-		return nil, &Wait{Card: cand.Card, Check: check, Text: text, room: room, Until: until}
+		return nil, &Wait{Card: cand.Card, Check: check, Text: bare(text), room: room, Until: until}
 	}
 	c := board.GetCard(in.View, cand.Card)
 	b := board.GetBoard(in.View, cand.board)

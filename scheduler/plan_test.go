@@ -37,8 +37,8 @@ func TestPlanFillsSlots(t *testing.T) {
 	if len(got) != 4 || n["n-atlas"] != 2 || n["n-borea"] != 2 || len(waits) != 2 {
 		t.Fatalf("started %s, %d wait; want two on each machine and two waiting", starts(got), len(waits))
 	}
-	if w := waits[0]; w.Check != "cap" || !strings.Contains(w.Text, "2 of 2") {
-		t.Fatalf("a waiting card says %q: %q", w.Check, w.Text)
+	if w := waits[0]; w.Check != "cap" || !strings.Contains(w.Text, "2 of 2") || strings.Contains(w.Text, w.Card) {
+		t.Fatalf("a waiting card says %q: %q; which card it is, is known where it stands", w.Check, w.Text)
 	}
 }
 
