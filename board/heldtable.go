@@ -11,6 +11,7 @@ type HeldTable struct {
 	room  *Room
 	term  uint64
 	seq   uint64   // of the state it has followed to
+	view  View     // of the request at hand, without what it writes
 	batch *Overlay // of the requests before, whose changes were followed up to pos
 	pos   int
 }
@@ -20,6 +21,7 @@ type HeldTable struct {
 // it needs no reading when it is that batch, committed: nobody else writes in
 // the term.
 func (h *HeldTable) follow(v View, env *Env) {
+	h.view = v
 	batch, base := asBatch(v)
 	if h.room != nil && h.term == env.Term {
 		if batch != h.batch || batch == nil {
@@ -35,7 +37,6 @@ func (h *HeldTable) follow(v View, env *Env) {
 		}
 	}
 	h.room, h.term, h.seq, h.batch, h.pos = NewRoom(v, env.Workflows), env.Term, base.Seq(), batch, 0
-	h.room.Index(v)
 	if batch != nil {
 		h.pos = len(batch.order)
 	}
@@ -65,6 +66,9 @@ func (t *tx) room() (r *Room, done func()) {
 		return NewRoom(t, t.env.Workflows), func() {}
 	}
 	r = t.env.Held.room
+	if !r.waits.loaded { // by the first claim of a term: no other request waits until every card is read
+		r.Index(t.env.Held.view)
+	}
 	r.Try()
 	var own func(x *tx)
 	own = func(x *tx) {
