@@ -178,7 +178,7 @@ func send(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	if finished(c) {
+	if Finished(c.Stored) {
 		return nil, Errorf(Refused, "card %s is %s: no session of it will read that", c.ID, c.Status).WithHint("comment on it, or: muster reopen %s", c.ID)
 	}
 	ev := t.event(c, Event{Kind: "message", Run: heldRun(h), Payload: object("text", a.Text)})
@@ -322,7 +322,7 @@ func (st *step) answered() {
 // mailEnds lets go of what was to be told to the sessions of a card that is
 // finished (M-37). People's words that nobody read stand in an event.
 func (st *step) mailEnds() {
-	if !finished(st.c) {
+	if !Finished(st.c.Stored) {
 		return
 	}
 	n := 0

@@ -191,7 +191,7 @@ func (a *app) printBoard(b *api.BoardDetail) {
 		}
 		a.printf("\n%s (%d)\n", a.color(statusColor(list[0].Stored), oneLine(s)), len(list))
 		skip := 0
-		if finished(list[0].Stored) && len(list) > 10 {
+		if board.Finished(list[0].Stored) && len(list) > 10 {
 			skip = len(list) - 10
 			a.printf("  ... %d older ones: muster card list --status %s\n", skip, oneLine(s))
 		}
@@ -199,10 +199,6 @@ func (a *app) printBoard(b *api.BoardDetail) {
 			a.printf("  %-8s  %s%s\n", oneLine(c.ID), oneLine(clip(c.Title, 60)), a.color(dim, oneLine(aside(c))))
 		}
 	}
-}
-
-func finished(stored string) bool {
-	return stored == "done" || stored == "cancelled" || stored == "archived"
 }
 
 // aside is what a card's line says besides its title.

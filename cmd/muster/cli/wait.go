@@ -100,7 +100,7 @@ func (w *waiting) look(ctx context.Context) (enough bool, err error) {
 			return false, err
 		}
 	}
-	if finished(c.Stored) {
+	if board.Finished(c.Stored) {
 		return false, board.Errorf(board.Refused, "card %s is %s and will not be %s by itself", c.ID, c.Status, strings.Join(w.until, " or ")).WithHint("see: muster why %s", c.ID)
 	}
 	if c.Attention != nil || c.Stored == "blocked" || w.lasts() {

@@ -142,7 +142,7 @@ func (s *show) gather(ctx context.Context) error {
 		if err := m.start(ctx, token); err != nil {
 			return err
 		}
-		s.screen.say("%s has joined: muster join TOKEN", m.name)
+		s.screen.say("%s has joined: muster join -", m.name)
 	}
 	for _, m := range s.machines[1:] {
 		if _, err := first.muster(ctx, "node", "promote", m.name); err != nil {
