@@ -15,6 +15,7 @@ const (
 	maxPromptMail = 8 << 10  // bytes that a prompt tells of them
 	maxPromptEach = 2 << 10
 	maxPromptList = 30
+	maxAnswer     = 20 // addresses that an answer names
 )
 
 // EachDelivery reads what is to be told to the sessions of a card (of all cards
@@ -359,7 +360,10 @@ func (m *move) report(out map[string]any) {
 	}
 	for name, list := range map[string][]Told{"notified": notified, "undelivered": undelivered} {
 		if len(list) > 0 {
-			out[name] = firstOf(list, 20)
+			out[name] = firstOf(list, maxAnswer)
+		}
+		if len(list) > maxAnswer {
+			out[name+"_count"] = len(list)
 		}
 	}
 }

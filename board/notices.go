@@ -16,8 +16,8 @@ const (
 	ackPerStep   = 400  // notices taken away by one acknowledgement
 )
 
-// Managers is the mailbox of everybody who is a manager.
-const Managers = "managers"
+// Managers is the mailbox of everybody who is a manager; no person has that name.
+const Managers = "@managers"
 
 // Roles in which somebody is told of a change.
 const (
@@ -33,7 +33,7 @@ const (
 // Subscription is one address that is told of a card's changes (NOT-01).
 type Subscription struct {
 	Card    string `json:"card"`
-	Address string `json:"address"` // name@node of a person, run id of a session
+	Address string `json:"address"` // name of a person, run id of a session
 	Role    string `json:"role"`
 }
 
@@ -45,12 +45,18 @@ type Told struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// Address is the address of a person; "" of everybody else.
+// Address is the address of a person; "" of everybody else. It is the name alone, without the machine that the person
+// spoke at: who types on two machines of a fleet is one person, with one inbox. What an event says of its sender, and what
+// that may do, goes by name@node.
 func (a Actor) Address() string {
 	if a.Kind != ActorPerson {
 		return ""
 	}
-	return strings.ReplaceAll(a.Name, "/", "_")
+	name := a.Name
+	if i := strings.LastIndexByte(name, '@'); i > 0 {
+		name = name[:i]
+	}
+	return strings.ReplaceAll(name, "/", "_")
 }
 
 // TokenName is the name of who calls with a token.

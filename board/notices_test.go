@@ -111,7 +111,7 @@ func TestSubscriptionsOfACard(t *testing.T) {
 	f.must(f.person(VCardLink), CardLink{Card: child, After: []string{parent}})
 	f.comment(ben, parent, "hm")
 	got := fmt.Sprint(Subscribers(f.v, GetCard(f.v, parent)))
-	want := fmt.Sprint([]Subscription{{parent, "ben@atlas", RoleSubscriber}, {parent, "ann@atlas", RoleCreator}, {parent, own, RoleWorker}, {parent, waits, RoleDependency}})
+	want := fmt.Sprint([]Subscription{{parent, "ben", RoleSubscriber}, {parent, "ann", RoleCreator}, {parent, own, RoleWorker}, {parent, waits, RoleDependency}})
 	if got != want {
 		t.Fatalf("subscribers %s, want %s", got, want)
 	}
@@ -128,7 +128,7 @@ func TestReviewersSubscribeAndOffStays(t *testing.T) {
 	run := f.launchedOn(card)
 	f.must(Request{Actor: Actor{Kind: ActorRun, Run: run, Node: atlas}, Secret: "s-" + run, Verb: VEvent}, FireEvent{Card: card, Event: "request_review", Payload: map[string]any{"summary": "done"}})
 	f.must(by(ben, VEvent), FireEvent{Card: card, Event: "block", Payload: map[string]any{"kind": "needs_input", "reason": "what now"}})
-	if s := GetSub(f.v, card, "ben@atlas"); s == nil || s.How != "review" {
+	if s := GetSub(f.v, card, "ben"); s == nil || s.How != "review" {
 		t.Fatalf("the reviewer's subscription is %+v", s)
 	}
 	f.must(by(ben, VSubscribe), Subscribe{Card: card, Off: true})
@@ -154,7 +154,7 @@ func TestChangesAreToldToSubscribers(t *testing.T) {
 	f.wantInbox(ben, "comment "+card+" subscriber", "reassign "+card+" subscriber", "block "+card+" subscriber", "complete "+card+" subscriber")
 	f.wantInbox(cat, "complete "+card+" subscriber")
 	f.wantInbox(ann, "unblock "+card+" creator")
-	if n := Inbox(f.v, "ben@atlas", false); n[2].Text != "block: ready -> blocked\nwhich colour" || n[2].Title != "x" || n[2].By != "ann@atlas" {
+	if n := Inbox(f.v, "ben", false); n[2].Text != "block: ready -> blocked\nwhich colour" || n[2].Title != "x" || n[2].By != "ann@atlas" {
 		t.Fatalf("the notice of the block is %+v", n[2])
 	}
 }
@@ -175,6 +175,25 @@ func TestSessionsAreToldOfWhatTheyWaitFor(t *testing.T) {
 	})
 }
 
+// NOT-01: a person is a name, at whatever machine: one inbox, one subscription, and nobody is told its own word.
+func TestOneInboxOnEveryMachine(t *testing.T) {
+	f := newFleet(t)
+	away := Actor{Kind: ActorPerson, Name: "ann@borea", Node: atlas}
+	card := f.card("x") // by ann@atlas
+	f.comment(ben, card, "hello")
+	f.comment(away, card, "my own word")
+	f.wantInbox(away, "comment "+card+" creator")
+	f.wantInbox(ann, "comment "+card+" creator")
+	f.must(by(away, VInboxAck), InboxAck{UpTo: EventID(Inbox(f.v, "ann", false)[0].Event)})
+	f.wantInbox(ann)
+	f.must(by(ann, VSubscribe), Subscribe{Card: card, Off: true})
+	f.comment(ben, card, "again")
+	f.wantInbox(away)
+	if got := (Actor{Kind: ActorPerson, Name: Managers[1:] + "@atlas"}).Address(); got == Managers {
+		t.Fatal("a person reads the mailbox of all managers by its name")
+	}
+}
+
 // notify: dependants are the people and sessions of waiting cards; managers is a mailbox that each manager reads with a cursor of its own.
 func TestNotifyDependantsAndManagers(t *testing.T) {
 	f := newFleet(t)
@@ -186,7 +205,7 @@ func TestNotifyDependantsAndManagers(t *testing.T) {
 	f.must(by(ann, VEvent), FireEvent{Card: parent, Event: "shout"})
 	f.wantInbox(cat, "shout "+parent+" dependant")
 	f.wantInbox(ben, "shout "+parent+" dependant")
-	both := Inbox(f.v, "ann@atlas", true)
+	both := Inbox(f.v, "ann", true)
 	if len(both) != 1 || both[0].To != Managers {
 		t.Fatalf("a manager's inbox is %+v", both)
 	}
@@ -194,7 +213,7 @@ func TestNotifyDependantsAndManagers(t *testing.T) {
 		t.Fatalf("told twice, as dependant and manager: %+v", n)
 	}
 	f.must(by(ann, VInboxAck), InboxAck{UpTo: EventID(both[0].Event)})
-	if len(Inbox(f.v, "ann@atlas", true)) != 0 || len(Inbox(f.v, "dan@atlas", true)) != 1 {
+	if len(Inbox(f.v, "ann", true)) != 0 || len(Inbox(f.v, "dan", true)) != 1 {
 		t.Fatal("one manager's reading is every manager's")
 	}
 }
@@ -282,7 +301,7 @@ func TestNotifyRunsLast(t *testing.T) {
 	f.must(f.person(VBoardApply), BoardApply{Board: "default", YAML: commands + "on: {rename: [{do: [{notify: creator}, {set: {title: payload.title}}]}]}\n"})
 	card := f.card("old")
 	f.must(by(ben, VEvent), FireEvent{Card: card, Event: "rename", Payload: map[string]any{"title": "new"}})
-	if n := Inbox(f.v, "ann@atlas", false); len(n) != 1 || n[0].Title != "new" {
+	if n := Inbox(f.v, "ann", false); len(n) != 1 || n[0].Title != "new" {
 		t.Fatalf("told %+v", n)
 	}
 }
@@ -295,7 +314,7 @@ func TestNoticesHaveAnIdentity(t *testing.T) {
 	f.must(by(ann, VSubscribe), Subscribe{Board: "default"})
 	f.comment(ben, card, "one")
 	f.comment(ben, card, "two")
-	list := Inbox(f.v, "ann@atlas", true)
+	list := Inbox(f.v, "ann", true)
 	if len(list) != 2 || list[0].ID() == list[1].ID() || list[0].ID() != "comment-"+card+"-"+EventID(list[0].Event) {
 		t.Fatalf("notices %+v", list)
 	}
@@ -333,7 +352,7 @@ func TestAnswerSaysWhoWasTold(t *testing.T) {
 	card := f.card("x")
 	run := f.launchedOn(card)
 	out := f.comment(ben, card, "hello")
-	if got, want := fmt.Sprint(out["notified"]), fmt.Sprintf("[map[address:ann@atlas card:%s kind:comment]]", card); got != want {
+	if got, want := fmt.Sprint(out["notified"]), fmt.Sprintf("[map[address:ann card:%s kind:comment]]", card); got != want {
 		t.Errorf("notified %s, want %s", got, want)
 	}
 	if got, want := fmt.Sprint(out["undelivered"]), fmt.Sprintf("[map[address:%s card:%s error:a headless session cannot be typed at kind:comment]]", run, card); got != want {
@@ -348,11 +367,11 @@ func TestInboxCursor(t *testing.T) {
 	for _, s := range []string{"one", "two", "three"} {
 		f.comment(ben, card, s)
 	}
-	list := Inbox(f.v, "ann@atlas", false)
+	list := Inbox(f.v, "ann", false)
 	f.must(by(ann, VInboxAck), InboxAck{UpTo: EventID(list[1].Event)})
 	f.wantInbox(ann, "comment "+card+" creator")
 	f.must(by(ann, VInboxAck), InboxAck{UpTo: EventID(list[0].Event)}) // an older word does not turn it back
-	if box := GetMailbox(f.v, "ann@atlas"); box.Read != list[1].Event || box.Count != 1 {
+	if box := GetMailbox(f.v, "ann"); box.Read != list[1].Event || box.Count != 1 {
 		t.Fatalf("mailbox %+v", box)
 	}
 	if res := f.do(by(ann, VInboxAck), InboxAck{UpTo: "99999.0"}); code(res) != Invalid {
@@ -368,8 +387,8 @@ func TestMailboxIsBounded(t *testing.T) {
 		f.comment(ben, card, fmt.Sprint(i))
 	}
 	n := 0
-	f.v.Scan(TNotice, "ann@atlas/", "", func(string, []byte) bool { n++; return true })
-	if box := GetMailbox(f.v, "ann@atlas"); n != maxMailbox || box.Count != maxMailbox || box.Lost != 3 {
+	f.v.Scan(TNotice, "ann/", "", func(string, []byte) bool { n++; return true })
+	if box := GetMailbox(f.v, "ann"); n != maxMailbox || box.Count != maxMailbox || box.Lost != 3 {
 		t.Fatalf("%d notices, mailbox %+v", n, box)
 	}
 }

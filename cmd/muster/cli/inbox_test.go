@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -55,6 +56,18 @@ func TestInbox(t *testing.T) {
 	if err := json.Unmarshal([]byte(w.ok("inbox", "--json")), &env); err != nil || len(env.Data.Notices) != 1 || env.Data.Notices[0].Role != "board" {
 		t.Fatalf("as JSON: %+v (%v)", env, err)
 	}
+}
+
+// NOT-11: who says something reads whom it was told to, and who hears of it with the next prompt.
+func TestAnswerNamesWhoIsTold(t *testing.T) {
+	w := newWorld(t, story())
+	run := w.f.Run("d-5", "s")
+	for i := range 25 {
+		w.f.Must(board.Actor{Kind: board.ActorPerson, Name: fmt.Sprintf("p%02d@atlas", i), Node: apitest.Node}, board.VSubscribe, board.Subscribe{Card: "d-5"})
+	}
+	out := w.ok("comment", "d-5", "look")
+	wants(t, out, "told: p00, p01, ", " and 6 more", "told with the next prompt: "+run+" (a headless session cannot be typed at)")
+	wants(t, w.ok("comment", "d-5", "look", "--json"), `"notified_count":26`, `"undelivered":[{"card":"d-5","kind":"comment","address":"`+run+`"`)
 }
 
 // cli.md: inbox -f goes on as they come, and shows each once.

@@ -20,10 +20,40 @@ func (a *app) say(c *cobra.Command, req board.FireEvent) error {
 		default:
 			a.printf("%s: %s is taken\n", oneLine(orElse(r.ID, req.Card)), oneLine(req.Event))
 		}
+		a.printTellings(&r)
 		if req.Force {
 			fmt.Fprintf(a.io.Err, "its session counts as dead now; if it lives, it and the next one may overlap\n")
 		}
 	})
+}
+
+// printTellings prints whom an event was told to, and who hears of it later, and why.
+func (a *app) printTellings(r *doneAnswer) {
+	if len(r.Notified) > 0 {
+		names := make([]string, len(r.Notified))
+		for i, x := range r.Notified {
+			names[i] = x.Address
+		}
+		a.printf("  told: %s%s\n", oneLine(join(names)), more(r.NotifiedCount, len(names)))
+	}
+	for _, x := range r.Undelivered {
+		if x.Address == "" {
+			a.printf("  not told: %s\n", oneLine(x.Error))
+			continue
+		}
+		a.printf("  told with the next prompt: %s (%s)\n", oneLine(x.Address), oneLine(x.Error))
+	}
+	if n := more(r.UndeliveredCount, len(r.Undelivered)); n != "" {
+		a.printf("  told with the next prompt:%s\n", n)
+	}
+}
+
+// more says how many a list leaves out; all is 0 when it is whole.
+func more(all, shown int) string {
+	if all <= shown {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", all-shown)
 }
 
 func orElse(s, other string) string {

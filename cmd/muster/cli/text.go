@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"muster/board"
 )
 
 // doneAnswer is what requests are answered with: each fills what it has.
@@ -27,6 +29,11 @@ type doneAnswer struct {
 	Role    string   `json:"role"`
 	Voters  int      `json:"voters"` // of a promotion or demotion: how many vote now, and will soon
 	Soon    int      `json:"voters_soon"`
+
+	Notified         []board.Told `json:"notified"` // whom an event was told to, and who could not be
+	NotifiedCount    int          `json:"notified_count"`
+	Undelivered      []board.Told `json:"undelivered"`
+	UndeliveredCount int          `json:"undelivered_count"`
 }
 
 // fields prints names and values, and leaves out what is empty.
