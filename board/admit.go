@@ -107,6 +107,9 @@ func (r *Room) Admit(s *Scope, cand *Candidate) (refusal *Error, until int64) {
 }
 
 func (r *Room) admit(s *Scope, cand *Candidate, reserves bool) (*Error, int64) {
+	if err, until := Cooling(s.view, cand, s.now); err != nil {
+		return err, until
+	}
 	row := cand.held(s.now)
 	for _, c := range r.caps {
 		if !c.binds(cand.Board) || !c.applies(r, row) {

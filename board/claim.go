@@ -3,7 +3,9 @@ package board
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"muster/board/rule"
 	"muster/board/workflow"
 )
 
@@ -115,27 +117,47 @@ func pausedFor(v View, b *Board, c *Card) *Error {
 	return Errorf(Refused, "card %s: %s", c.ID, text).WithCheck("pause").WithHint("%s", hint)
 }
 
-// claimProfile is the profile that plays the role, or the one the start names
-// instead. A card without assignee keeps who plays a role that follows its
-// assignee (DSP-08), in the same transaction.
+// claimProfile is the profile that plays the role: the one that was planned, if
+// it still does or may stand in (M-03); a person's start and a session that is
+// there already may name another. A card without assignee keeps who plays a role
+// that follows its assignee (DSP-08), and a card keeps who has stood in for that,
+// with an event, in the same transaction.
 func (st *step) claimProfile(role string) (*workflow.Profile, *Error) {
-	if name := st.f.Start.Profile; name != "" {
+	name := st.f.Start.Profile
+	if name != "" && (st.f.Actor.Kind != ActorPlatform || st.f.Force || st.f.Start.Attach != nil) {
 		return st.s.profileNamed(name)
 	}
 	p, err := st.s.profileOf(role)
 	if err != nil {
 		return nil, err
 	}
-	follows := st.wf.Roles[role] == nil
-	for _, r := range st.wf.Roles[role].Reads() {
-		follows = follows || r.Name == "card.assignee"
+	if name == "" || name == p.Name {
+		if st.c.Assignee == "" && st.followsAssignee(role) {
+			st.assign(p, object("assignee", p.Name, "source", "role "+role))
+		}
+		return p, nil
 	}
-	if st.c.Assignee == "" && follows {
-		st.c.Assignee = p.Name
-		st.t.event(st.c, Event{Kind: "assigned", Actor: Platform(), Payload: object("assignee", p.Name, "source", "role "+role)})
-		st.s.forget()
+	q, why := st.s.standsIn(p, name)
+	if q == nil {
+		return nil, Errorf(Conflict, "card %s: its role %q is played by %q now, not by %q", st.c.ID, role, p.Name, clip(name, 60)).WithCheck("claimed_elsewhere")
 	}
-	return p, nil
+	st.instead = p.Name
+	said := object("profile", q.Name, "instead_of", p.Name, "why", why.What+" is rate limited until "+clockText(why.Until))
+	st.t.event(st.c, Event{Kind: "fallback", Actor: Platform(), Payload: said})
+	if st.followsAssignee(role) {
+		st.assign(q, object("assignee", q.Name, "source", fmt.Sprintf("fallback of %q", p.Name)))
+	}
+	return q, nil
+}
+
+func (st *step) followsAssignee(role string) bool {
+	return st.wf.Roles[role] == nil || slices.ContainsFunc(st.wf.Roles[role].Reads(), func(r rule.Read) bool { return r.Name == "card.assignee" })
+}
+
+func (st *step) assign(p *workflow.Profile, payload []byte) {
+	st.c.Assignee = p.Name
+	st.t.event(st.c, Event{Kind: "assigned", Actor: Platform(), Payload: payload})
+	st.s.forget()
 }
 
 func (st *step) admit(cand *Candidate, p *workflow.Profile) *Error {
@@ -163,7 +185,7 @@ func (st *step) openRun(cand *Candidate, plan *StartPlan, goes going, ttl int64)
 		Profile: cand.Profile, Harness: cand.Harness, Surface: cand.Surface, Model: cand.Model, Account: cand.Account,
 		Source: st.from, Status: plan.Target, Stored: plan.Stored, State: RunClaimed, Node: cand.Node,
 		Era: era, Epoch: t.env.Seq, Order: t.orderID(), Expires: t.env.Now + ttl, Claimed: t.env.Now,
-		Mode: goes.mode, SessionID: goes.session, Session: Session{Replaces: goes.replaces}, Workflow: st.b.Workflow, Forced: st.f.Force, By: st.f.Actor, Verd: plan.Profile.Verdict,
+		Mode: goes.mode, SessionID: goes.session, Session: Session{Replaces: goes.replaces}, Workflow: st.b.Workflow, Forced: st.f.Force, By: st.f.Actor, Verd: plan.Profile.Verdict, Instead: st.instead,
 	}
 	r.LaunchKey = r.ID + "/start"
 	if from := goes.from; from != nil {

@@ -69,6 +69,8 @@ func (t *tx) dueOne(d *Due) *Error {
 		t.dueImport(d.Key)
 	case DueExpire:
 		t.del(TToken, d.Key)
+	case DueCool:
+		t.dueCool(d.Key)
 	}
 	return nil
 }

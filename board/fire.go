@@ -62,6 +62,7 @@ type step struct {
 	from, to  string
 	ev        *Event
 	claim     *claim
+	instead   string   // profile that the claim's stands in for
 	attention bool     // set by this firing: it outlives the change of status
 	children  bool     // promote the cards that wait for this one
 	promote   []string // other cards to offer a promotion

@@ -37,15 +37,7 @@ func (s *Scope) guard() (*Error, int64) {
 		return nil, 0
 	}
 	if r.Outcome == "rate_limited" { // only the cooldown counts; the rest is skipped (RSP-02)
-		wait := s.wait("rate_limit_cooldown")
-		if wait == 0 {
-			return nil, 0
-		}
-		until := r.Ended + wait
-		if reset := resetAt(r); reset > r.Ended {
-			until = min(reset, r.Ended+maxReset.Milliseconds())
-		}
-		return s.holds("rate_limit", until, "its last run met a rate limit")
+		return s.holds("rate_limit", s.limitEnds(r, r.Ended), "its last run met a rate limit")
 	}
 	if word := blockerError.FindString(s.card.LastError); word != "" {
 		if e, until := s.holds("blocker_auth", r.Ended+s.wait("guard_auth"), fmt.Sprintf("its last error (%q) looks like one that starting again does not mend", word)); e != nil {

@@ -9,7 +9,7 @@ import (
 // recorded are the kinds of events that the board writes by itself, beside those
 // that are the workflow's and the fleet's.
 var recorded = []string{
-	"created", "edited", "linked", "unlinked", "assigned", "claimed", "commented", "deferred", "gave_up", "status", "put", "moved", "forgotten", "planted",
+	"created", "edited", "linked", "unlinked", "assigned", "fallback", "claimed", "commented", "deferred", "gave_up", "status", "put", "moved", "forgotten", "planted",
 	"session_started", "session_gone", "message", "undelivered", "webhook_set", "webhook_ended",
 	"board_created", "board_applied", "board_set", "board_imported", "paused", "resumed", "node_draining", "node_undrained",
 	"fleet_made", "node_joined", "node_up", "node_set", "node_vote", "node_role", "node_online", "node_offline", "token_made", "token_revoked",

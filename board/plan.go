@@ -10,15 +10,16 @@ import (
 )
 
 // PlanStartAs plans a start by somebody else than the platform: the same as
-// [Scope.PlanStart], with the transitions that this sender may take.
-func (s *Scope) PlanStartAs(a Actor) (*StartPlan, *Error) {
+// [Scope.PlanStart], with the transitions that this sender may take, and with the
+// profile that the sender names, if it names one.
+func (s *Scope) PlanStartAs(a Actor, profile string) (*StartPlan, *Error) {
 	roles := []string{a.Role}
 	if a.Kind == ActorPerson && a.Role == "" {
 		roles = []string{"manager"} // its role is found by Exec, from the state; a plan for too much is refused there
 		a.Role = "manager"
 	}
 	s.From(a, nil)
-	return s.planStart(roles)
+	return s.planStart(roles, profile)
 }
 
 // Round is how long a start counts in `starts` and tick.local_started, in ms (M-15).
@@ -82,6 +83,11 @@ func (r *Room) Alike(s *Scope, p *StartPlan) string {
 	parts := []string{s.board.Slug, s.card.Status, p.Target, p.Profile.Name, p.Slot, ref, s.Candidate(p, "").Model}
 	own := r.cards[s.card.ID] > 0 // it may have its place already (CAP-13)
 	exprs := []*rule.Expr{s.wf.Dispatch.Eligible, p.Profile.Requires, p.Profile.Prefer}
+	for _, q := range s.Fallbacks(p) {
+		ref, _ := s.Bound(q)
+		parts = append(parts, q.Name, ref, s.card.Model)
+		exprs = append(exprs, q.Requires, q.Prefer)
+	}
 	for _, c := range r.caps {
 		if !c.binds(s.board.Slug) {
 			continue

@@ -137,8 +137,11 @@ func (t *tx) reportExited(r *Run, a *Report) *Error {
 	if a.Closed {
 		p["closed"] = true
 	}
-	if a.ResetAt != 0 {
-		p["reset_at"] = a.ResetAt / 1000
+	if a.ResetIn > 0 && a.ResetAt == 0 {
+		a.ResetAt = t.env.Now - max(a.Ago, 0) + min(a.ResetIn, maxReset.Milliseconds())
+	}
+	if a.ResetAt > 0 {
+		p["reset_at"] = float64(a.ResetAt) / 1000
 	}
 	return t.ended(r, lease.ActExited, "exited", p)
 }

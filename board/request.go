@@ -326,7 +326,8 @@ type Report struct {
 	Code       *int64 `json:"code,omitempty"` // nil: no code (the keeper died, or its record is broken)
 	Signal     string `json:"signal,omitempty"`
 	Means      string `json:"means,omitempty"`
-	ResetAt    int64  `json:"reset_at,omitempty"`
+	ResetAt    int64  `json:"reset_at,omitempty"` // of a rate limit: when it is over, ms since the epoch
+	ResetIn    int64  `json:"reset_in,omitempty"` // or how long after the end, ms
 	Error      string `json:"error,omitempty"`
 	Ago        int64  `json:"ago,omitempty"` // ms since it happened (M-02)
 

@@ -86,9 +86,9 @@ type StartPlan struct {
 // Errors are refusals with a Check: NoTransition when no guard holds or the
 // status starts nothing, "no_run" when the target runs nothing (WFL-16),
 // "unassigned", "profile". The scope has no planned profile yet.
-func (s *Scope) PlanStart() (*StartPlan, *Error) { return s.planStart([]string{"platform"}) }
+func (s *Scope) PlanStart() (*StartPlan, *Error) { return s.planStart([]string{"platform"}, "") }
 
-func (s *Scope) planStart(roles []string) (*StartPlan, *Error) {
+func (s *Scope) planStart(roles []string, profile string) (*StartPlan, *Error) {
 	start := s.wf.Dispatch.Start
 	tr, err := s.pick(start, roles)
 	if err != nil {
@@ -106,7 +106,12 @@ func (s *Scope) planStart(roles []string) (*StartPlan, *Error) {
 		return nil, Errorf(Refused, "card %s: %q runs nothing", s.card.ID, to).WithCheck("no_run")
 	}
 	p := &StartPlan{Transition: tr, Target: to, Stored: s.wf.StoredAs(to), Role: claimRole(tr, spec)}
-	if p.Profile, err = s.profileOf(p.Role); err != nil {
+	if profile != "" {
+		p.Profile, err = s.profileNamed(profile)
+	} else {
+		p.Profile, err = s.profileOf(p.Role)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var rerr error

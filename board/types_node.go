@@ -140,6 +140,7 @@ const (
 	DueIdle   = "idle"   // a session is idle
 	DueClose  = "close"  // a close that was requested
 	DueExpire = "expire" // a token's end
+	DueCool   = "cool"   // a rate limit's end
 )
 
 // Due is a moment at which something is looked at again: due times are state,

@@ -57,6 +57,7 @@ type Run struct {
 	By                                 Actor  // who started it
 	Verd                               string // profile verdict: exit or explicit
 	Stop                               string // id of its stop order, while one stands
+	Instead                            string // profile that this one stands in for (fallback)
 	Session                            Session
 	unknown
 }
@@ -148,6 +149,7 @@ func (r *Run) fields(w *wire) {
 	w.bool(54, &r.Over)
 	w.bool(55, &r.Closed)
 	w.nest(56, &r.Session)
+	str(w, 57, &r.Instead)
 }
 
 // Held is one session that is not gone: what caps count and what the next start

@@ -24,6 +24,9 @@ func (st *step) endRun(outcome string, keep bool) *Error {
 	if at, ok := number64(st.f.Payload["reset_at"]); ok && at > 0 && at < 1e11 {
 		setMetadata(r, resetKey, int64(at*1000))
 	}
+	if outcome == "rate_limited" {
+		t.coolDown(r, st.s)
+	}
 	t.verdict(r, st.f.Actor.Kind == ActorRun && st.f.Actor.Run == r.ID, keep, st.f.Event)
 	return nil
 }

@@ -47,7 +47,7 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 		rep.Session = n.told()
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
-			if rep.Means = n.means(e); e.Lapsed {
+			if rep.Means = n.means(e, rep); e.Lapsed {
 				rep.Means = board.MeansLease
 			}
 			it.Boot, it.At, it.Wall = e.Boot, e.At, e.Wall
@@ -61,26 +61,48 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 const meansTail = 128 << 10
 
 // means is what a harness's preset says of an end: by its exit code, or by a
-// line of its output.
-func (n *run) means(e *Exit) string {
+// line of its output. When the line says when a limit is over, the report says so
+// too, whatever told that it is one.
+func (n *run) means(e *Exit, rep *board.Report) (means string) {
 	if n.spec == nil || e.Code != nil && *e.Code == 0 {
 		return ""
 	}
 	if e.Code != nil {
-		if m := n.spec.Exits[strconv.FormatInt(*e.Code, 10)]; m != "" {
-			return m
-		}
+		means = n.spec.Exits[strconv.FormatInt(*e.Code, 10)]
 	}
-	if len(n.spec.Signs) == 0 {
-		return ""
+	if len(n.spec.Signs) == 0 || means != "" && means != meansLimit {
+		return means
 	}
 	tail := tailOf(n.dir, meansTail)
 	for _, s := range n.spec.Signs {
-		if re, err := regexp.Compile("(?m)" + s.Matches); err == nil && re.Match(tail) {
-			return s.Means
+		re, err := regexp.Compile("(?m)" + s.Matches)
+		if err != nil || means != "" && s.Means != means {
+			continue
+		}
+		if all := re.FindAllSubmatch(tail, -1); len(all) > 0 {
+			if means = s.Means; means != meansLimit || resets(re, all[len(all)-1], rep) { // another line may say when it is over
+				break
+			}
 		}
 	}
-	return ""
+	return means
+}
+
+const meansLimit = "rate_limit"
+
+// resets takes the end of a limit from a line that matched: reset_at in seconds
+// since the epoch, or reset_in in seconds after the end.
+func resets(re *regexp.Regexp, match [][]byte, rep *board.Report) bool {
+	number := func(group string) int64 {
+		if i := re.SubexpIndex(group); i > 0 {
+			if n, err := strconv.ParseInt(string(match[i]), 10, 64); err == nil && n > 0 && n < 1e11 {
+				return n * 1000
+			}
+		}
+		return 0
+	}
+	rep.ResetAt, rep.ResetIn = number("reset_at"), number("reset_in")
+	return rep.ResetAt != 0 || rep.ResetIn != 0
 }
 
 func (n *run) orderID() string {

@@ -24,6 +24,7 @@ type DryRow struct {
 	Role     string `json:"role"`
 	Assignee string `json:"assignee"`
 	Surface  string `json:"surface"`
+	Instead  string `json:"instead_of,omitempty"` // profile that Assignee stands in for
 }
 
 // DryWait is a card that would not, and why.
@@ -63,7 +64,7 @@ func DryRun(in Input, slug string, live bool) *DryAnswer {
 			if n := board.GetNode(in.View, s.Node); n != nil {
 				node = n.Name
 			}
-			a.Would = append(a.Would, DryRow{Card: s.Card, Board: b, Node: node, Status: s.Status, Target: s.Target, Role: s.Role, Assignee: s.Profile, Surface: s.Surface})
+			a.Would = append(a.Would, DryRow{Card: s.Card, Board: b, Node: node, Status: s.Status, Target: s.Target, Role: s.Role, Assignee: s.Profile, Surface: s.Surface, Instead: s.Instead})
 		}
 	}
 	for _, w := range waits {

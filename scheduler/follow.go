@@ -106,7 +106,7 @@ func (l *Loop) follow(v board.View, k Key, changed map[string]bool) {
 	case board.TNode:
 		l.free, l.news = true, true
 		l.followNode(v, k.Key)
-	case board.TFleet:
+	case board.TFleet, board.TCool:
 		l.free = true
 	case board.TBoard:
 		b := board.GetBoard(v, k.Key)

@@ -198,7 +198,7 @@ func earliest(list ...int64) (at int64) {
 // Wants are the changes a loop must hear of.
 func Wants(t board.Table, key string) bool {
 	switch t {
-	case board.TCard, board.THeld, board.TStart, board.TLink, board.TNode, board.TBoard, board.TWorkflow, board.TDue:
+	case board.TCard, board.THeld, board.TStart, board.TLink, board.TNode, board.TBoard, board.TWorkflow, board.TDue, board.TCool:
 		return true
 	case board.TFleet:
 		return key == board.FleetKey

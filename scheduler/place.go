@@ -13,12 +13,13 @@ import (
 type reason struct {
 	Check, Text string
 	Until       int64
+	everywhere  bool // the profile is under a limit on every machine that it fits
 }
 
 // refused is a refusal of the domain as a reason: which card it is about is
 // known where a reason stands.
 func refused(err *board.Error, until int64) *reason {
-	return &reason{err.Check, bare(err.Message), until}
+	return &reason{Check: err.Check, Text: bare(err.Message), Until: until}
 }
 
 // bare is a message without the card it begins with.
@@ -45,9 +46,12 @@ type fitting struct {
 // silent, or set aside, takes nothing and holds up nobody.
 func place(in Input, s *board.Scope, p *board.StartPlan, room *board.Room) (*board.Node, reason) {
 	return choose(in, s, p, room, func(n *board.Node, r board.Reading) *reason {
+		if err, until := board.Cooling(in.View, s.Candidate(p, n.ID), in.Now); err != nil {
+			return refused(err, until)
+		}
 		if in.Aside != nil {
 			if until, why := in.Aside(n.ID); until > in.Now {
-				return &reason{"set_aside", n.Name + " " + why, until}
+				return &reason{Check: "set_aside", Text: n.Name + " " + why, Until: until}
 			}
 		}
 		if err := s.FitsMemory(p.Profile, room); err != nil {
@@ -66,13 +70,18 @@ func place(in Input, s *board.Scope, p *board.StartPlan, room *board.Room) (*boa
 func choose(in Input, s *board.Scope, p *board.StartPlan, room *board.Room, admit func(*board.Node, board.Reading) *reason) (*board.Node, reason) {
 	var best *fitting
 	var why []reason
+	var warm, cold bool // machines that it fits: under no limit, and under one
 	fleet := in.fleet()
 	for _, n := range fleet {
 		r := in.Nodes(n.ID)
 		s.At(n, r, room.Started(n.ID, s.Round(), in.Now)).Playing(p.Profile)
 		refusal := fits(s, p, n, r)
 		if refusal == nil {
-			refusal = admit(n, r)
+			if refusal = admit(n, r); refusal == nil || refusal.Check != "cooldown" {
+				warm = true
+			} else {
+				cold = true
+			}
 		}
 		if refusal != nil {
 			why = append(why, *refusal)
@@ -91,7 +100,25 @@ func choose(in Input, s *board.Scope, p *board.StartPlan, room *board.Room, admi
 	if best != nil {
 		return best.node, reason{}
 	}
-	return nil, combine(why, len(fleet))
+	one := combine(why, len(fleet))
+	one.everywhere = cold && !warm
+	return nil, one
+}
+
+// standIn finds a place for a profile that may stand in for the planned one, in the
+// order the profile gives them; why gains what holds them back.
+func standIn(in Input, s *board.Scope, p *board.StartPlan, room *board.Room, why *reason) (*board.StartPlan, *board.Node) {
+	for _, profile := range s.Fallbacks(p) {
+		q := *p
+		q.Profile = profile
+		n, no := place(in, s, &q, room)
+		if n != nil {
+			return &q, n
+		}
+		why.Text += fmt.Sprintf("; %s could stand in: %s", profile.Name, no.Text)
+		why.Until = earliest(why.Until, no.Until)
+	}
+	return nil, nil
 }
 
 func better(a, b *fitting) bool {
@@ -122,7 +149,7 @@ func combine(why []reason, nodes int) reason {
 	if nodes == 0 {
 		return reason{Check: "placement", Text: "the fleet has no machine"}
 	}
-	rank := map[string]int{"cap": 0, "memory": 1, "estop": 1, "drain": 1, "set_aside": 1, "eligible": 2, "requires": 3, "harness": 3}
+	rank := map[string]int{"cap": 0, "memory": 1, "estop": 1, "drain": 1, "set_aside": 1, "cooldown": 1, "eligible": 2, "requires": 3, "harness": 3}
 	var best *reason
 	score := 99
 	texts := map[string]bool{}
@@ -147,9 +174,9 @@ func combine(why []reason, nodes int) reason {
 		}
 	}
 	if score == 4 || score == 5 {
-		return reason{best.Check, clip(strings.Join(all, "; "), 280), until}
+		return reason{Check: best.Check, Text: clip(strings.Join(all, "; "), 280), Until: until}
 	}
-	return reason{best.Check, best.Text, until}
+	return reason{Check: best.Check, Text: best.Text, Until: until}
 }
 
 func clip(s string, n int) string {
@@ -179,7 +206,7 @@ func Prepare(v board.View, ws *board.Workflows, nodes func(string) board.Reading
 	if err != nil {
 		return nil
 	}
-	p, refusal := s.PlanStartAs(req.Actor)
+	p, refusal := s.PlanStartAs(req.Actor, a.Profile)
 	if refusal != nil {
 		return nil
 	}

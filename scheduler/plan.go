@@ -60,6 +60,7 @@ func before(a, b *Candidate) int {
 // Target the one it enters (MEM-06).
 type Start struct {
 	Card, Node, Status, Target, Role, Profile, Surface string
+	Instead                                            string // profile that Profile stands in for, which is under a limit wherever it could work
 }
 
 // Wait is why a card does not start now. Until is when time alone may change it
@@ -129,6 +130,12 @@ func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 		return wait(err.Check, err.Message, false, 0)
 	}
 	node, why := place(in, s, p, room)
+	instead := ""
+	if node == nil && why.everywhere {
+		if q, n := standIn(in, s, p, room, &why); n != nil {
+			p, node, instead = q, n, p.Profile.Name
+		}
+	}
 	if node == nil {
 		return wait(why.Check, why.Text, true, why.Until)
 	}
@@ -136,7 +143,7 @@ func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 		return wait(refusal.Check, refusal.Message, false, until)
 	}
 	room.Take(s.Candidate(p, node.ID), in.Now)
-	return &Start{Card: c.ID, Node: node.ID, Status: c.Status, Target: p.Target, Role: p.Role, Profile: p.Profile.Name, Surface: p.Profile.Surface}, nil
+	return &Start{Card: c.ID, Node: node.ID, Status: c.Status, Target: p.Target, Role: p.Role, Profile: p.Profile.Name, Surface: p.Profile.Surface, Instead: instead}, nil
 }
 
 // Plan is a whole round from nothing: every card of the state, in order. The

@@ -190,6 +190,19 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// A person's start may name the profile: it is placed as that one wants, also where nobody plays the role.
+func TestPrepareWithAProfile(t *testing.T) {
+	r := newRig(t, shell, "atlas", "borea")
+	b, _ := json.Marshal(board.Start{Card: r.add(""), Profile: "east"})
+	req := &board.Request{Actor: board.Actor{Kind: board.ActorPerson, Name: "ann", Node: "n-atlas"}, Verb: board.VStart, Args: b}
+	if err := Prepare(r.v, r.ws, r.state, r.now(), req); err != nil || req.Place != "n-borea" {
+		t.Fatalf("placed on %q, want where profile east prefers it (%v)", req.Place, err)
+	}
+	if res := r.Do(t.Context(), req); res.Err != nil || r.current()[0].Profile != "east" {
+		t.Fatalf("started as %+v (%v)", r.current(), res.Err)
+	}
+}
+
 // M-14: a person's start is placed by the leader; a full machine refuses it by name, --force passes the cap but not ESTOP.
 func TestPrepare(t *testing.T) {
 	r := newRig(t, shell, "atlas")

@@ -24,6 +24,7 @@ type RoundStart struct {
 	Run     string `json:"run,omitempty"`
 	Machine string `json:"machine"`
 	Profile string `json:"profile"`
+	Instead string `json:"instead_of,omitempty"` // profile that it stands in for
 }
 
 // RoundWait is a card that was not, and why; the first hundred of a round.
@@ -53,7 +54,7 @@ func (r *Round) phase(name string, at *time.Time) {
 }
 
 func (r *Round) started(s Start, res board.Result) {
-	r.Started = append(r.Started, RoundStart{Card: s.Card, Run: runOf(res), Machine: s.Node, Profile: s.Profile})
+	r.Started = append(r.Started, RoundStart{Card: s.Card, Run: runOf(res), Machine: s.Node, Profile: s.Profile, Instead: s.Instead})
 }
 
 func (r *Round) failed(s Start, err *board.Error) {

@@ -72,7 +72,11 @@ func (a *WhyAnswer) running(in Input, c *board.Card) {
 		name = n.Name
 	}
 	a.Check, a.Since = "running", r.Claimed
-	a.Text = fmt.Sprintf("run %s (%s, profile %s) is %s on %s, which is %s", r.ID, r.Role, r.Profile, r.State, name, state.State)
+	who := r.Profile
+	if r.Instead != "" {
+		who += ", in place of " + r.Instead
+	}
+	a.Text = fmt.Sprintf("run %s (%s, profile %s) is %s on %s, which is %s", r.ID, r.Role, who, r.State, name, state.State)
 	a.Values["run"], a.Values["machine"], a.Values["machine_state"] = r.ID, name, state.State
 	if r.Lease > 0 {
 		a.Values["lease_s"] = r.Lease / 1000
@@ -164,6 +168,7 @@ func (a *WhyAnswer) fix(c *board.Card) {
 		"session_not_gone": "wait for the machine's word; if it is dead: muster reclaim " + c.ID + " --force --why TEXT",
 		"machine":          "muster card edit " + c.ID + " --machine M",
 		"machine_offline":  "bring the machine back, or add another: muster token create",
+		"cooldown":         "wait, or: muster start " + c.ID + " --force --why TEXT",
 		"rate_limit":       "wait, or: muster start " + c.ID + " --force --why TEXT",
 		"blocker_auth":     "repair the login, then: muster unblock, or muster start " + c.ID + " --force --why TEXT",
 		"recent_success":   "muster start " + c.ID + " --force --why TEXT",

@@ -148,7 +148,6 @@ var later = map[string]string{
 	"counts: turns":     "turns are told from sessions in a later version; until then every session counts as one",
 	"limits: stale":     "nodes tell of silent sessions in a later version; until then no run counts as stale",
 	"limits: working":   "working time is measured in a later version; until then it is not limited",
-	"fallback":          "other profiles step in in a later version; until then the card waits",
 	"worktree":          "worktrees are made in a later version; until then a start that wants one is refused by its machine",
 }
 

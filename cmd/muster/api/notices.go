@@ -114,6 +114,10 @@ func (s *Status) told(v board.View) {
 		}
 		return true
 	})
+	board.EachCooldown(v, func(c *board.Cooldown) bool {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is rate limited until %s: nothing starts there by itself (run %s met the limit)", c.What, at(c.Until).Format(time.RFC3339), c.Run))
+		return true
+	})
 	words, unknown, first := 0, 0, ""
 	board.EachDelivery(v, "", func(d *board.Delivery) bool {
 		switch {

@@ -148,6 +148,7 @@ type Run struct {
 	Role      string     `json:"role"`
 	Slot      string     `json:"slot"`
 	Profile   string     `json:"profile"`
+	Instead   string     `json:"instead_of,omitempty"` // profile that it stands in for
 	Surface   string     `json:"surface"`
 	Harness   string     `json:"harness"`
 	Mode      string     `json:"mode"`

@@ -63,7 +63,7 @@ func (a *app) printRuns(l []api.Run) {
 		if r.EndedAt != nil {
 			took = age(r.EndedAt.Sub(r.StartedAt))
 		}
-		t.row(r.ID, cell{r.State, runColor(r.State)}, orDash(r.Outcome), exit, orDash(r.Gone), orDash(r.Node), orDash(r.Profile), a.since(r.StartedAt)+" ago", took, cell{clip(r.Error, 60), red})
+		t.row(r.ID, cell{r.State, runColor(r.State)}, orDash(r.Outcome), exit, orDash(r.Gone), orDash(r.Node), orDash(inPlace(r.Profile, r.Instead)), a.since(r.StartedAt)+" ago", took, cell{clip(r.Error, 60), red})
 	}
 	t.print(a.io.Out)
 }

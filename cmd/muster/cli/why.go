@@ -152,7 +152,7 @@ func (a *app) dryRun(ctx context.Context) error {
 		if len(d.Would) > 0 {
 			t := a.table("WOULD START", "ON", "ROLE", "ASSIGNEE", "SURFACE", "FROM", "TO")
 			for _, r := range d.Would {
-				t.row(r.Card, r.Node, r.Role, r.Assignee, r.Surface, r.Status, r.Target)
+				t.row(r.Card, r.Node, r.Role, inPlace(r.Assignee, r.Instead), r.Surface, r.Status, r.Target)
 			}
 			t.print(a.io.Out)
 		} else {
@@ -174,6 +174,14 @@ func (a *app) dryRun(ctx context.Context) error {
 	})
 }
 
+// inPlace is a profile, with the one that it stands in for.
+func inPlace(profile, instead string) string {
+	if instead != "" {
+		profile += ", in place of " + instead
+	}
+	return oneLine(profile)
+}
+
 func (a *app) printRound(r *scheduler.Round) {
 	ms := 0.0
 	for _, v := range r.MS {
@@ -181,7 +189,7 @@ func (a *app) printRound(r *scheduler.Round) {
 	}
 	a.printf("%s  started %d, waiting %d, failed %d  %s\n", clock(time.UnixMilli(r.Time)), len(r.Started), len(r.Queued), len(r.Failed), a.color(dim, fmt.Sprintf("%.1f ms", ms)))
 	for _, s := range r.Started {
-		a.printf("  %s  %s as run %s on %s (%s)\n", a.color(green, "start"), oneLine(s.Card), oneLine(s.Run), oneLine(s.Machine), oneLine(s.Profile))
+		a.printf("  %s  %s as run %s on %s (%s)\n", a.color(green, "start"), oneLine(s.Card), oneLine(s.Run), oneLine(s.Machine), inPlace(s.Profile, s.Instead))
 	}
 	for _, w := range r.Queued {
 		a.printf("  %s   %s: %s (%s)\n", a.color(yellow, "wait"), oneLine(w.Card), oneLine(w.Text), oneLine(w.Check))
