@@ -234,7 +234,7 @@ func (s *Scope) readingOf(n *Node) Reading {
 // subtasksOpen counts the card's parts that are not finished. It reads the
 // whole board: only where an expression asks for it.
 func (s *Scope) subtasksOpen() (n int64) {
-	EachCard(s.view, s.board, func(c *Card) bool {
+	EachGlance(s.view, s.board, func(c *Glance) bool {
 		if c.SubtaskOf == s.card.ID && !Finished(c.Stored) {
 			n++
 		}

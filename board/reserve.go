@@ -157,7 +157,7 @@ func (w *waiting) load(v View) {
 	if !slices.ContainsFunc(w.room.caps, func(c *capCount) bool { return c.cap.Reserve != nil }) {
 		return
 	}
-	EachCard(v, nil, func(c *Card) bool { w.put(c); return true })
+	EachGlance(v, nil, func(g *Glance) bool { w.put(g); return true })
 }
 
 // set follows a card; nil: it is not there.
@@ -176,12 +176,12 @@ func (w *waiting) set(id string, c *Card) {
 	}
 	w.drop(id)
 	if c != nil {
-		w.put(c)
+		w.put(c.glance())
 	}
 }
 
-func (w *waiting) put(c *Card) {
-	if c.Run == "" && !Finished(c.Stored) {
+func (w *waiting) put(c *Glance) {
+	if !c.Current && !Finished(c.Stored) {
 		if at := (place{c.Board, c.Status}); w.watched(at) {
 			w.insert(c.ID, at)
 		}

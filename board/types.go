@@ -175,12 +175,23 @@ type Card struct {
 	unknown
 }
 
+// Tags that a [Glance] reads as well.
+const (
+	cardBoard     = 2
+	cardStatus    = 4
+	cardStored    = 5
+	cardRun       = 14
+	cardSubtaskOf = 30
+	cardWaits     = 36
+	cardAttention = 37
+)
+
 func (c *Card) fields(w *wire) {
 	str(w, 1, &c.ID)
-	str(w, 2, &c.Board)
+	str(w, cardBoard, &c.Board)
 	str(w, 3, &c.Title)
-	str(w, 4, &c.Status)
-	str(w, 5, &c.Stored)
+	str(w, cardStatus, &c.Status)
+	str(w, cardStored, &c.Stored)
 	str(w, 6, &c.Previous)
 	str(w, 7, &c.Assignee)
 	str(w, 8, &c.Machine)
@@ -189,7 +200,7 @@ func (c *Card) fields(w *wire) {
 	w.int(11, &c.Updated)
 	w.int(12, &c.Started)
 	w.nest(13, &c.Creator)
-	str(w, 14, &c.Run)
+	str(w, cardRun, &c.Run)
 	w.uint(15, &c.Runs)
 	w.int(16, &c.Failures)
 	str(w, 17, &c.LastError)
@@ -205,14 +216,14 @@ func (c *Card) fields(w *wire) {
 	str(w, 27, &c.Tenant)
 	str(w, 28, &c.Branch)
 	str(w, 29, &c.Workspace)
-	str(w, 30, &c.SubtaskOf)
+	str(w, cardSubtaskOf, &c.SubtaskOf)
 	w.dict(31, &c.Labels)
 	w.int(32, &c.StartAfter)
 	w.counts(33, &c.Blocks)
 	str(w, 34, &c.BlockKind)
 	str(w, 35, &c.BlockReason)
-	w.nest(36, &c.Waits)
-	w.nest(37, &c.Attention)
+	w.nest(cardWaits, &c.Waits)
+	w.nest(cardAttention, &c.Attention)
 	str(w, 38, &c.LastEvent)
 	w.int(39, &c.LastFree)
 	str(w, 40, &c.Kind)

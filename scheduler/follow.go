@@ -18,19 +18,13 @@ func (l *Loop) scan() {
 		l.room.Index(v)
 		l.fleet = nodesOf(v)
 		l.boards = map[string]boardSig{}
-		starts := map[[2]string]bool{} // whether a status of a board starts anything
+		starts := l.startable(v)
 		board.EachBoard(v, func(b *board.Board) bool { l.boards[b.Slug] = decides(b); return true })
-		board.EachCard(v, nil, func(c *board.Card) bool {
-			if c.Run != "" || board.Finished(c.Stored) {
+		board.EachGlance(v, nil, func(c *board.Glance) bool {
+			if c.Current || board.Finished(c.Stored) {
 				return true
 			}
-			at := [2]string{c.Board, c.Status}
-			ok, known := starts[at]
-			if !known {
-				ok = l.startable(v, c)
-				starts[at] = ok
-			}
-			if ok || c.Waits.Check != "" { // of many cards at rest nothing is kept in memory (goal P8)
+			if starts(c.Board, c.Status) || c.Waits { // of many cards at rest nothing is kept in memory (goal P8)
 				l.dirty[c.ID] = true
 			}
 			return true
@@ -58,15 +52,23 @@ func decides(b *board.Board) boardSig {
 	return boardSig{fmt.Sprint(b.Workflow, b.Archived, "\x00", string(b.Params), "\x00", b.Home, "\x00", b.Zone, "\x00", b.Label), b.PausedAt != 0}
 }
 
-// startable tells whether a card's status starts anything; also when it cannot
-// be told, so that the card is looked at and says why.
-func (l *Loop) startable(v board.View, c *board.Card) bool {
-	b := board.GetBoard(v, c.Board)
-	if b == nil {
-		return false
+// startable tells whether a status of a board starts anything; also when it cannot
+// be told, so that its cards are looked at and say why.
+func (l *Loop) startable(v board.View) func(slug, status string) bool {
+	known := map[[2]string]bool{}
+	return func(slug, status string) bool {
+		at := [2]string{slug, status}
+		if ok, there := known[at]; there {
+			return ok
+		}
+		b := board.GetBoard(v, slug)
+		if b == nil {
+			return false
+		}
+		wf, err := l.cfg.Workflows.Of(v, b)
+		known[at] = err != nil || wf.Startable(status)
+		return known[at]
 	}
-	wf, err := l.cfg.Workflows.Of(v, b)
-	return err != nil || wf.Startable(c.Status)
 }
 
 // take turns changed keys into cards to look at, and into room that may have come
@@ -182,8 +184,9 @@ func (l *Loop) scanBoards(v board.View, changed map[string]bool) {
 		if !changed[b.Slug] {
 			return true
 		}
-		board.EachCard(v, b, func(c *board.Card) bool {
-			if c.Run == "" && (l.startable(v, c) || c.Waits.Check != "" || l.queue.has(c.ID)) {
+		starts := l.startable(v)
+		board.EachGlance(v, b, func(c *board.Glance) bool {
+			if !c.Current && (starts(c.Board, c.Status) || c.Waits || l.queue.has(c.ID)) {
 				l.dirty[c.ID] = true
 			}
 			return true

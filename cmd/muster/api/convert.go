@@ -134,9 +134,9 @@ func BoardOf(v board.View, b *board.Board, count bool) Board {
 	}
 	if count {
 		x.Cards = map[string]int{}
-		board.EachCard(v, b, func(c *board.Card) bool {
+		board.EachGlance(v, b, func(c *board.Glance) bool {
 			x.Cards[c.Status]++
-			if c.Attention.Check != "" {
+			if c.Attention {
 				x.Needs++
 			}
 			return true
