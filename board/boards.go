@@ -180,7 +180,9 @@ func (t *tx) boardSetOne(b *Board, key string, val json.RawMessage, params map[s
 		if json.Unmarshal(val, &n) != nil && json.Unmarshal([]byte(s), &n) != nil || n < 1 || n > 36500 {
 			return Errorf(Invalid, "keep=%s: days, 1 to 36500", clip(string(val), 40))
 		}
-		b.Keep = n
+		if b.Keep, n = n, b.Keep; b.Keep < n {
+			t.keepAll(b)
+		}
 	default:
 		return Errorf(Invalid, "board has no key %q", clip(key, 40)).WithHint("use label, home, keep, zone or params.NAME")
 	}

@@ -67,6 +67,10 @@ func (t *tx) dueOne(d *Due) *Error {
 		t.dueClose(GetRun(t, d.Key))
 	case DueImport:
 		t.dueImport(d.Key)
+	case DueKeep:
+		t.dueKeep(d.Key)
+	case DueKeepAll:
+		t.dueKeepAll(d.Key)
 	case DueExpire:
 		t.del(TToken, d.Key)
 	case DueCool:

@@ -209,6 +209,7 @@ func importEnd(t *tx) (any, *Error) {
 	}
 	b := i.Board
 	b.Imported = a.Token
+	t.keepAll(&b)
 	t.putBoard(&b)
 	t.write(Op{Table: TPrefix, Key: b.Prefix, Val: []byte(b.Slug)})
 	t.del(TImport, a.Slug)

@@ -56,6 +56,7 @@ func (t *tx) delDue(at int64, kind, key string) {
 // putCard stores a card and stamps its change.
 func (t *tx) putCard(c *Card) {
 	c.Updated = t.env.Now
+	t.keepTime(c)
 	t.put(TCard, c.ID, c)
 }
 

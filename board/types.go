@@ -87,6 +87,7 @@ type Board struct {
 	PausedBy, PausedWhy string
 	PausedAt            int64
 	Imported            string // token of the import that made it
+	Sweep               string // from which card on retention looks at all of them; "": it does not
 	unknown
 }
 
@@ -106,6 +107,7 @@ func (b *Board) fields(w *wire) {
 	str(w, 13, &b.PausedWhy)
 	w.int(14, &b.PausedAt)
 	str(w, 40, &b.Imported)
+	str(w, 41, &b.Sweep)
 }
 
 // WorkflowDoc is one saved version of a board's workflow file.
@@ -172,6 +174,7 @@ type Card struct {
 	Kind                     string
 	WorkNode, WorkLeft       string // node id and what its workspace there holds that is nowhere else: uncommitted or unpushed (M-05)
 	Hook                     string // key of the hook's order it waits for
+	KeepAt                   int64  // board time at which what is old of it leaves (M-37); 0: nothing is to leave
 	unknown
 }
 
@@ -231,6 +234,7 @@ func (c *Card) fields(w *wire) {
 	str(w, 42, &c.WorkNode)
 	str(w, 43, &c.WorkLeft)
 	str(w, 44, &c.Hook)
+	w.int(45, &c.KeepAt)
 }
 
 // Address is the sender of a board's notices, made of its label (BRD-02). It is
