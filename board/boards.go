@@ -79,19 +79,26 @@ func boardApply(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.Carry != "" {
+		return nil, Errorf(Conflict, "board %s: its cards are still being carried over to version %d", b.Slug, b.Workflow).WithCheck("migrate").WithHint("try again in a moment")
+	}
+	was, version := t.flowNow(b), b.Workflow
 	if err := t.saveWorkflow(b, a.YAML); err != nil {
 		return nil, err
 	}
-	moved, err := t.migrate(b)
+	moved, later, err := t.migrate(b, was)
 	if err != nil {
 		return nil, err
+	}
+	if later {
+		t.carryAll(b, version, b.Params)
 	}
 	t.putBoard(b)
 	t.event(nil, Event{Kind: "board_applied", Board: b.Slug, Payload: jsonOf(map[string]any{"version": b.Workflow, "moved": moved})})
 	if a.DryRun {
 		t.out = nil
 	}
-	return map[string]any{"board": b.Slug, "version": b.Workflow, "moved": moved, "dry_run": a.DryRun}, nil
+	return map[string]any{"board": b.Slug, "version": b.Workflow, "moved": moved, "in_steps": later, "dry_run": a.DryRun}, nil
 }
 
 // saveWorkflow validates a workflow and stores it as the board's next version.
@@ -139,8 +146,14 @@ func boardSet(t *tx) (any, *Error) {
 			return nil, err
 		}
 	}
+	was, old := t.flowNow(b), b.Params
 	if b.Params = jsonOf(params); len(params) == 0 {
 		b.Params = nil
+	}
+	if !bytes.Equal(old, b.Params) {
+		if err := t.retell(b, was, old); err != nil {
+			return nil, err
+		}
 	}
 	t.putBoard(b)
 	if _, err := t.flow(b); err != nil {

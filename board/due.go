@@ -67,6 +67,8 @@ func (t *tx) dueOne(d *Due) *Error {
 		t.dueClose(GetRun(t, d.Key))
 	case DueImport:
 		t.dueImport(d.Key)
+	case DueCarry:
+		return t.dueCarry(d.Key)
 	case DueKeep:
 		t.dueKeep(d.Key)
 	case DueKeepAll:

@@ -83,6 +83,9 @@ func (t *tx) fire(b *Board, c *Card, f firing) (*move, *Error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.carry(b, c, f.Run); err != nil {
+		return nil, err
+	}
 	st := &step{t: t, wf: fl.wf, b: b, c: c, f: f, from: c.Status, to: c.Status, stored: c.Stored}
 	if err := st.begin(fl); err != nil {
 		return nil, err

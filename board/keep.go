@@ -64,7 +64,7 @@ func (t *tx) dueKeepAll(slug string) {
 			cards = append(cards, c)
 		}
 		b.Sweep = c.ID + "\x00"
-		more = len(cards) >= keepPerStep/2 || looks >= keepLooks
+		more = len(cards) >= keepPerStep/4 || looks >= keepLooks
 		return !more
 	})
 	for _, c := range cards {
@@ -174,7 +174,7 @@ func (k *keeping) chain(e *Event, next string) {
 		return
 	}
 	e.Prev = next
-	k.t.put(TEvent, e.ID, e)
+	k.again(e)
 }
 
 func (k *keeping) thread(e *Event, next string) {
@@ -183,7 +183,13 @@ func (k *keeping) thread(e *Event, next string) {
 		return
 	}
 	e.SaidBefore = next
+	k.again(e)
+}
+
+// again writes an event that stays; a large one counts for several records.
+func (k *keeping) again(e *Event) {
 	k.t.put(TEvent, e.ID, e)
+	k.n += 1 + len(e.Payload)>>12
 }
 
 // runs takes attempts away that are over and whose session is gone, but the one that a slot would go on with.

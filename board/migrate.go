@@ -16,32 +16,50 @@ import (
 type migration struct {
 	t     *tx
 	b     *Board
+	was   *flow // before; nil: nobody is told
+	fl    *flow
 	w     *workflow.Workflow
 	roles []string
 	slots []string
 	any   bool // slots are computed: any name may be one
+	look  bool // only count: nothing is written
 	moved int
 	lost  map[string][]string // "statuses/NAME", "roles/NAME", "slots/NAME" to the cards or runs that have it
 }
 
-// migrate moves cards out of statuses, and runs out of roles and slots, that
-// the new version no longer has, and refuses the version when one is left out.
-func (t *tx) migrate(b *Board) (int, *Error) {
+func (t *tx) migration(b *Board, was *flow) (*migration, *Error) {
 	fl, err := t.flow(b)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	m := &migration{t: t, b: b, w: fl.wf, roles: fl.wf.RunRoles(), lost: map[string][]string{}}
+	m := &migration{t: t, b: b, was: was, fl: fl, w: fl.wf, roles: fl.wf.RunRoles(), lost: map[string][]string{}}
 	m.slots, m.any = fl.wf.Slots()
+	return m, nil
+}
+
+// migrate moves cards out of statuses, and runs out of roles and slots, that
+// the new version no longer has, and refuses the version when one is left out.
+// Where that is too much for one transaction nothing is moved yet: see [tx.carryAll].
+func (t *tx) migrate(b *Board, was *flow) (moved int, later bool, err *Error) {
+	f := t.fork()
+	m, err := f.migration(b, was)
+	if err != nil {
+		return 0, false, err
+	}
 	var cards []*Card // gathered first: what is written moves under a scan
 	EachCard(t, b, func(c *Card) bool { cards = append(cards, c); return true })
 	for _, c := range cards {
-		m.card(c)
+		if m.card(c, nil); !m.look {
+			m.look = f.much()
+		}
 	}
 	if len(m.lost) > 0 {
-		return 0, m.refusal()
+		return 0, false, m.refusal()
 	}
-	return m.moved, nil
+	if !m.look {
+		t.join(f)
+	}
+	return m.moved, m.look, nil
 }
 
 // status is what a status of before is now: itself, or what `migrate` says; "" when that is not known.
@@ -52,8 +70,13 @@ func (m *migration) status(old string) string {
 	return m.w.Migrate[old]
 }
 
-func (m *migration) card(c *Card) {
-	to, r := m.status(c.Status), GetRun(m.t, c.Run)
+// card carries one card over, changed in place; r is its current run if the caller has it, changed in place, too.
+// What is not known is noted, and nothing of the card is changed.
+func (m *migration) card(c *Card, r *Run) {
+	if r == nil || r.ID != c.Run {
+		r = GetRun(m.t, c.Run)
+	}
+	to, before := m.status(c.Status), m.doors(m.was, c, r)
 	switch {
 	case m.w.Statuses[to] == nil || m.w.HasRun(to) != (c.Run != ""):
 		m.miss("statuses", c.Status, c.ID)
@@ -62,17 +85,18 @@ func (m *migration) card(c *Card) {
 		return
 	}
 	m.rename(c)
-	changed := false
+	changed := m.tell(c, r, before, to)
 	if c.Previous != "" && m.w.Statuses[c.Previous] == nil {
 		c.Previous, changed = m.w.Migrate[c.Previous], true
 	}
 	if to != c.Status || c.Stored != m.w.StoredAs(to) {
 		from := c.Status // where it was before that is as before: it only has another name
 		c.Status, c.Stored, changed = to, m.w.StoredAs(to), true
-		m.t.event(c, Event{Kind: "status", From: from, To: to})
-		m.moved++
+		if m.moved++; !m.look {
+			m.t.event(c, Event{Kind: "status", Actor: Platform(), From: from, To: to})
+		}
 	}
-	if changed {
+	if changed && !m.look {
 		m.t.putCard(c)
 	}
 }
@@ -97,7 +121,9 @@ func (m *migration) run(c *Card, r *Run, to string) bool {
 	if r.Source == source && r.Role == role && r.Slot == slot && r.Status == to && r.Stored == m.w.StoredAs(to) {
 		return true
 	}
-	r.Source, r.Role, r.Slot, r.Status, r.Stored = source, role, slot, to, m.w.StoredAs(to)
+	if r.Source, r.Role, r.Slot, r.Status, r.Stored = source, role, slot, to, m.w.StoredAs(to); m.look {
+		return true
+	}
 	m.t.putRun(r)
 	if h := GetHeld(m.t, r.ID); h != nil {
 		h.Role, h.Slot, h.Status, h.Stored = role, slot, r.Status, r.Stored
@@ -109,6 +135,9 @@ func (m *migration) run(c *Card, r *Run, to string) bool {
 // rename takes the sessions of a card with them to the new names of their slots, live or not: a card keeps its context.
 func (m *migration) rename(c *Card) {
 	for _, old := range sortedKeys(m.w.MigrateSlots) {
+		if m.look {
+			return
+		}
 		rec, to := GetSlot(m.t, c.ID, old), m.w.MigrateSlots[old]
 		if rec == nil || slices.Contains(m.slots, old) || m.t.Has(TSlot, SlotKey(c.ID, to)) {
 			continue
@@ -198,55 +227,4 @@ func someOf(list []string, n int) string {
 		return strings.Join(list, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:n], ", "), len(list)-n)
-}
-
-// putStatus moves a card to any status without a run, whatever the workflow
-// says (M-22): for a manager who finds a card where nothing takes it out. No
-// transition is taken and nothing is entered; a run that it has is ended and stopped.
-func putStatus(t *tx) (any, *Error) {
-	a, err := args[CardPut](t)
-	if err != nil {
-		return nil, err
-	}
-	b, c, err := t.card(a.Card)
-	if err != nil {
-		return nil, err
-	}
-	fl, err := t.flow(b)
-	if err != nil {
-		return nil, err
-	}
-	to := fl.wf.Statuses[a.Status]
-	switch {
-	case strings.TrimSpace(a.Why) == "":
-		return nil, Errorf(Invalid, "card %s: say why it is put somewhere by hand", c.ID).WithHint("--why TEXT")
-	case to == nil:
-		return nil, Errorf(Invalid, "board %s has no status %q", b.Slug, clip(a.Status, 60)).WithHint("it has: %s", strings.Join(fl.wf.Order, ", "))
-	case to.Run != nil:
-		return nil, Errorf(Refused, "card %s: in %q a session works, and none is started so", c.ID, a.Status).WithCheck("run_status").
-			WithHint("put it where it waits, then: muster start %s", c.ID)
-	}
-	if r := GetRun(t, c.Run); r != nil {
-		if err := t.reachable(r, &FireEvent{Card: c.ID, Event: "reclaim", Force: a.Force}); err != nil {
-			return nil, err
-		}
-		c.Run, c.LastOutcome, r.Outcome = "", "put", "put"
-		t.verdict(r, false, false, "put")
-		if a.Force {
-			t.forceGone(c.ID, a.Why)
-		}
-	}
-	from := c.Status
-	if from != to.Name {
-		c.Previous = from
-	}
-	if fl.wf.Statuses[c.Previous] == nil {
-		c.Previous = ""
-	}
-	c.Status, c.Stored, c.LastFree = to.Name, to.StoredAs, t.env.Now
-	c.Waits, c.Attention = Reason{}, Reason{}
-	t.event(c, Event{Kind: "put", From: from, To: c.Status, Payload: jsonOf(map[string]any{"why": clip(a.Why, 500)})})
-	t.putCard(c)
-	t.offerPromote(c.ID)
-	return map[string]any{"id": c.ID, "from": from, "to": GetCard(t, c.ID).Status}, nil
 }

@@ -137,6 +137,9 @@ type ExportLink struct {
 // Export gives the lines of a board's file but the last, without line ends; it
 // stops at the first error of emit.
 func Export(v View, b *Board, emit func(line []byte) error) error {
+	if b.Carry != "" {
+		return Errorf(Unavailable, "board %s: its cards are being carried over to another version of its workflow", b.Slug).WithHint("try again in a moment")
+	}
 	head := ExportHead{Version: ExportVersion, Seq: v.Seq(), At: v.Time(), Slug: b.Slug, Prefix: b.Prefix, Label: b.Label, Zone: b.Zone, Keep: b.Keep,
 		Params: b.Params, NextCard: b.NextCard}
 	if f := GetFleet(v); f != nil {

@@ -88,6 +88,9 @@ type Board struct {
 	PausedAt            int64
 	Imported            string // token of the import that made it
 	Sweep               string // from which card on retention looks at all of them; "": it does not
+	Carry               string // from which card on they are to be carried over to the version in force; "": all are
+	CarryFrom           uint64 // ... from this version ...
+	CarryParams         []byte // ... with these parameters of the board's own
 	unknown
 }
 
@@ -108,6 +111,9 @@ func (b *Board) fields(w *wire) {
 	w.int(14, &b.PausedAt)
 	str(w, 40, &b.Imported)
 	str(w, 41, &b.Sweep)
+	str(w, 42, &b.Carry)
+	w.uint(43, &b.CarryFrom)
+	w.bytes(44, &b.CarryParams)
 }
 
 // WorkflowDoc is one saved version of a board's workflow file.

@@ -89,7 +89,7 @@ func (a *app) boardApply() *cobra.Command {
 		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.Board} }, func(r doneAnswer) {
 			moved := ""
 			if r.Moved > 0 {
-				moved = fmt.Sprintf("; %d card(s) moved by `migrate`", r.Moved)
+				moved = fmt.Sprintf("; %d card(s) moved by `migrate`%s", r.Moved, mark(r.InSteps, ", in steps"))
 			}
 			if r.DryRun {
 				a.printf("board %s would take it as version %d%s\n", r.Board, r.Version, moved)

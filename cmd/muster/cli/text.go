@@ -24,6 +24,7 @@ type doneAnswer struct {
 	Prefix  string   `json:"prefix"`
 	Version uint64   `json:"version"`
 	Moved   int      `json:"moved"`
+	InSteps bool     `json:"in_steps"`
 	DryRun  bool     `json:"dry_run"`
 	Left    []string `json:"left"` // what a move leaves behind
 	Role    string   `json:"role"`
