@@ -41,7 +41,7 @@ func tiny(t *testing.T, program string) Env {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return Env{Dir: dir, Windows: 1, Window: 300 * time.Millisecond, Program: program, Cards: 300, Log: new(bytes.Buffer)}
+	return Env{Dir: dir, Windows: 1, Window: 300 * time.Millisecond, Program: program, Cards: 300, Body: 600, Log: new(bytes.Buffer)}
 }
 
 // What the sides count must be of this fleet: an event of one client alone is

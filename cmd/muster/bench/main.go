@@ -24,6 +24,7 @@ type Env struct {
 	Window  time.Duration
 	Program string    // the muster program, whose nodes are processes of their own
 	Cards   int       // in the state of the benches about size
+	Body    int       // bytes of a card's text there
 	Log     io.Writer // progress, a line at a time
 }
 
@@ -144,6 +145,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.DurationVar(&o.env.Window, "window", 5*time.Second, "length of one side's window")
 	quick := f.Bool("quick", false, "two windows of one second: to look at, never a verdict")
 	f.IntVar(&o.env.Cards, "cards", 100_000, "cards in the state of bench open")
+	f.IntVar(&o.env.Body, "body", 600, "bytes of each of these cards' texts; with 10000 the state is the gigabyte of goal P10")
 	f.StringVar(&o.json, "json", "", "write machine, results and every window as JSON to this file (- is stdout, instead of text)")
 	f.BoolVar(&o.list, "list", false, "list the benches")
 	if err := f.Parse(args); err != nil {

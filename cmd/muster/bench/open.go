@@ -46,7 +46,7 @@ func newLarge(ctx context.Context, env Env) (*large, error) {
 	}
 	l.node.Stop()
 	from := time.Now()
-	if err := l.fill(ctx, env.Cards); err != nil {
+	if err := l.fill(ctx, env.Cards, env.Body); err != nil {
 		return nil, fmt.Errorf("fill a state with %d cards: %w", env.Cards, err)
 	}
 	fmt.Fprintf(env.Log, "  %d cards filed in %s, %.0f MB as JSON\n", env.Cards, time.Since(from).Round(time.Millisecond), l.json/1e6)
@@ -58,7 +58,7 @@ func newLarge(ctx context.Context, env Env) (*large, error) {
 }
 
 // fill opens the node's store, leads as its only voter, and files cards.
-func (l *large) fill(ctx context.Context, cards int) (err error) {
+func (l *large) fill(ctx context.Context, cards, body int) (err error) {
 	ident, err := mesh.LoadOrCreateIdentity(l.node.Data)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (l *large) fill(ctx context.Context, cards int) (err error) {
 			return ctx.Err()
 		}
 	}
-	if err := file(ctx, s, string(ident.ID), cards); err != nil {
+	if err := file(ctx, s, string(ident.ID), cards, body); err != nil {
 		return err
 	}
 	return s.View(func(v board.View) (err error) {
@@ -106,11 +106,11 @@ func (l *large) fill(ctx context.Context, cards int) (err error) {
 	})
 }
 
-// file files cards with texts of 600 bytes, many at a time.
-func file(ctx context.Context, s *raftstore.Store, node string, cards int) error {
+// file files cards with texts of so many bytes, many at a time.
+func file(ctx context.Context, s *raftstore.Store, node string, cards, size int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	body := strings.Repeat("b", 600)
+	body := strings.Repeat("b", size)
 	for range 256 {
 		g.Go(func() error {
 			for n := next.Add(1); n <= int64(cards); n = next.Add(1) {
