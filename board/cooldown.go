@@ -83,7 +83,7 @@ func (s *Scope) limitEnds(r *Run, ended int64) int64 {
 	if wait == 0 {
 		return 0
 	}
-	if reset := resetAt(r); reset > ended {
+	if reset := ResetAt(r); reset > ended {
 		return min(reset, ended+maxReset.Milliseconds())
 	}
 	return ended + wait

@@ -103,8 +103,8 @@ func newestEnded(v View, c *Card) *Run {
 
 const resetKey = "reset_at" // in Run.Metadata, ms
 
-// resetAt is when the limit that ended a run is over, as its harness said; 0: not known.
-func resetAt(r *Run) int64 {
+// ResetAt is when the limit that ended a run is over, as its harness said; 0: not known.
+func ResetAt(r *Run) int64 {
 	var m struct {
 		ResetAt int64 `json:"reset_at"`
 	}

@@ -121,7 +121,10 @@ func (t *tx) reportFailed(r *Run, a *Report) *Error {
 // reportExited is the end of the whole tree. Of a run that has its verdict it only
 // marks the session gone; otherwise the workflow judges the exit (SUP-10, M-35).
 func (t *tx) reportExited(r *Run, a *Report) *Error {
-	r.ExitCode, r.Signal = a.Code, a.Signal
+	r.ExitCode, r.Signal, r.Means = a.Code, a.Signal, a.Means
+	if r.Means == "" && a.Code != nil && *a.Code == 0 && r.Verd == "explicit" && r.Verdict == "" {
+		r.Means = MeansNoVerdict
+	}
 	r.Error = orElse(clip(a.Error, 500), r.Error)
 	t.sessionNamed(r, a.Session)
 	t.workLeft(r, a.Work)
@@ -133,7 +136,7 @@ func (t *tx) reportExited(r *Run, a *Report) *Error {
 		p["code"] = *a.Code
 	}
 	setIf(p, "signal", a.Signal)
-	setIf(p, "means", a.Means)
+	setIf(p, "means", r.Means)
 	if a.Closed {
 		p["closed"] = true
 	}

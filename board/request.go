@@ -311,6 +311,14 @@ const (
 // was out of touch, which is no failure of the card.
 const MeansLease = "lease"
 
+// MeansRateLimit is what a report says of a session that its harness's provider
+// turned away for a while, until ResetAt where that is known.
+const MeansRateLimit = "rate_limit"
+
+// MeansNoVerdict is what an end with code 0 means that says nothing of its work,
+// where only commands count.
+const MeansNoVerdict = "no_verdict"
+
 // MeansNoSession is what a harness says when the session it is to take up again is not there.
 const MeansNoSession = "no_session"
 

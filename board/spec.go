@@ -23,6 +23,7 @@ type SpecExtra struct {
 	Scrub   []string          `json:"scrub,omitempty"`   // variables of the node that must not reach it
 	Exit    map[string]string `json:"exit,omitempty"`    // exit code to meaning
 	Signs   []SpecSign        `json:"signs,omitempty"`   // line of output to meaning
+	Final   []SpecLine        `json:"final,omitempty"`   // the last lines of its work
 	Session string            `json:"session,omitempty"` // member of a JSON line of output that holds the session's id
 	Skills  []string          `json:"skills,omitempty"`
 	Verdict string            `json:"verdict,omitempty"`
@@ -30,10 +31,16 @@ type SpecExtra struct {
 	Push    string            `json:"push,omitempty"`
 }
 
-// SpecSign is a pattern (RE2) in a line of output and what it means.
+// SpecLine names a JSON line of output by members and their text (workflow.Line).
+type SpecLine = map[string]string
+
+// SpecSign is what to look for in a session's newest output, and what it means (workflow.Sign).
 type SpecSign struct {
-	Matches string `json:"matches"`
-	Means   string `json:"means"`
+	Line    SpecLine `json:"line"` // {} is any JSON line, null none
+	In      string   `json:"in,omitempty"`
+	Matches string   `json:"matches,omitempty"`
+	Failed  bool     `json:"failed,omitempty"`
+	Means   string   `json:"means"`
 }
 
 // startSpec renders everything a node needs to start the claimed run.
@@ -167,7 +174,10 @@ func specExtra(h *workflow.Harness, p *workflow.Profile, skills []string) json.R
 		x.Exit[fmt.Sprint(code)] = means
 	}
 	for _, sign := range h.Signs {
-		x.Signs = append(x.Signs, SpecSign{sign.Matches, sign.Means})
+		x.Signs = append(x.Signs, SpecSign{sign.Line, sign.In, sign.Matches, sign.Failed, sign.Means})
+	}
+	for _, line := range h.Final {
+		x.Final = append(x.Final, line)
 	}
 	raw, err := json.Marshal(x)
 	if err != nil {

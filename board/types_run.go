@@ -41,7 +41,7 @@ type Run struct {
 	Expires                            int64  // of the claim, while its order is pending (RUN-06)
 	Claimed, Launched, Ended, GoneAt   int64
 	ExitCode                           *int64
-	Signal                             string
+	Signal, Means                      string // Means: what the exit means, by its harness's preset (rate_limit, auth, crash, ...)
 	SecretHash                         []byte // SHA-256 of the run's secret
 	PID                                int64
 	SessionID, Mode                    string // mode: fresh, resume, adopt
@@ -150,6 +150,7 @@ func (r *Run) fields(w *wire) {
 	w.bool(55, &r.Closed)
 	w.nest(56, &r.Session)
 	str(w, 57, &r.Instead)
+	str(w, 58, &r.Means)
 }
 
 // Held is one session that is not gone: what caps count and what the next start

@@ -68,6 +68,7 @@ type Spec struct {
 	Stdin      string            `json:"stdin,omitempty"`       // a file; "": nothing to read
 	Exits      map[string]string `json:"exits,omitempty"`       // exit code to meaning
 	Signs      []board.SpecSign  `json:"signs,omitempty"`       // line of output to meaning
+	Final      []board.SpecLine  `json:"final,omitempty"`       // the last lines of its work: after one it has Leave to end
 	Era        uint64            `json:"era"`
 	Epoch      uint64            `json:"epoch"`
 }
@@ -90,6 +91,10 @@ type Exit struct {
 	Signal  string        `json:"signal,omitempty"`
 	Error   string        `json:"error,omitempty"`
 	Lapsed  bool          `json:"lapsed,omitempty"`  // its lease ran out: the machine was out of touch
+	Stopped bool          `json:"stopped,omitempty"` // it was asked to end
+	Hung    bool          `json:"hung,omitempty"`    // it did not end after the last word of its work
+	Memory  bool          `json:"memory,omitempty"`  // the machine killed it over its memory limit
+	Means   *Meaning      `json:"means,omitempty"`   // nil: not known (a keeper of before), or code 0 and nothing to say
 	Refused string        `json:"refused,omitempty"` // void, estop, nospace, late: why the keeper did not start
 	Boot    string        `json:"boot"`
 	At      lease.Instant `json:"at"`

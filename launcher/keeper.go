@@ -36,6 +36,7 @@ type keeper struct {
 
 	deadline lease.Instant // of the lease; 0: none
 	lapsed   bool          // it was the lease that ended the session
+	stopped  bool          // somebody asked for its end
 	ending   bool          // TERM is out
 	killAt   lease.Instant // when KILL is due, while ending
 	killing  time.Duration // KILL is out: how long until it is sent again
@@ -224,6 +225,7 @@ func (k *keeper) follow() {
 		select {
 		case s := <-k.sigs:
 			if s == syscall.SIGTERM {
+				k.stopped = k.stopped || !k.ending
 				k.end(k.spec.Kill, "its keeper was told to end (shutdown of the machine?)")
 			}
 		case c := <-k.hub.cmds:
@@ -292,6 +294,7 @@ func (k *keeper) obey(m message) message {
 		if m.Why != "" {
 			why += ": " + m.Why
 		}
+		k.stopped = k.stopped || !k.ending
 		k.end(m.Kill, why)
 	}
 	state := stateRunning
@@ -303,7 +306,7 @@ func (k *keeper) obey(m message) message {
 
 // exit says how the session's first process ended. A signal is no code.
 func (k *keeper) exit() *Exit {
-	e := &Exit{Started: true, Error: k.why, Lapsed: k.lapsed}
+	e := &Exit{Started: true, Error: k.why, Lapsed: k.lapsed, Stopped: k.stopped}
 	switch ws := *k.main; {
 	case ws.Exited():
 		code := int64(ws.ExitStatus())
@@ -364,6 +367,7 @@ func (k *keeper) record(e *Exit) error {
 // the session is gone.
 func (k *keeper) finish(e *Exit) error {
 	e.Boot, e.At, e.Wall = bootID(), bootNow(), time.Now().UnixMilli()
+	e.Means = meaning(".", k.spec, e)
 	err := k.record(e)
 	removeCgroup(k.tree.leaf)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -254,7 +255,7 @@ func TestKilledKeeperLeavesNothing(t *testing.T) {
 		t.Errorf("record %+v, want an end without a code", e)
 	}
 	must(t, k.End(context.Background(), dir))
-	if again := ReadExitMust(dir); *again != *e {
+	if again := ReadExitMust(dir); !reflect.DeepEqual(again, e) {
 		t.Errorf("the record changed from %+v to %+v", e, again)
 	}
 }

@@ -245,5 +245,8 @@ func closeRecord(dir string, proc *Proc) error {
 	if proc != nil && proc.Boot != bootID() {
 		e.Error = "the machine was rebooted"
 	}
+	if spec, err := ReadSpec(dir); err == nil {
+		e.Means = meaning(dir, spec, e)
+	}
 	return WriteExit(dir, e)
 }

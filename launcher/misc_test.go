@@ -169,37 +169,6 @@ func TestStdinIsTheBriefOrNothing(t *testing.T) {
 	}
 }
 
-// The harness's preset says what an exit code or a line of output means, and a
-// line when a limit is over (reset_at, reset_in).
-func TestWhatAnEndMeans(t *testing.T) {
-	signs := []board.SpecSign{{Matches: "^Error: usage limit", Means: "rate_limit"}, {Matches: "(", Means: "broken"},
-		{Matches: `limit reached\|(?P<reset_at>\d{10})`, Means: "rate_limit"}, {Matches: `retry in (?P<reset_in>\d+) s`, Means: "rate_limit"},
-		{Matches: "not logged in", Means: "auth"}}
-	code := func(c int64) *int64 { return &c }
-	for _, x := range []struct {
-		log, want string
-		code      int64
-		at, in    int64
-	}{
-		{"Error: usage limit reached", "turns", 53, 0, 0},
-		{"Error: usage limit reached", "rate_limit", 1, 0, 0},
-		{"Error: usage limit reached", "", 0, 0, 0},
-		{"Error: usage limit\nlimit reached|1749924000", "rate_limit", 1, 1749924000_000, 0},
-		{"retry in 5 s\nretry in 34 s", "rate_limit", 75, 0, 34_000},
-		{"retry in 99999999999999999999 s", "rate_limit", 1, 0, 0},
-		{"not logged in", "auth", 1, 0, 0},
-		{"not logged in", "rate_limit", 75, 0, 0},
-	} {
-		dir := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(dir, fileLog), []byte("working\n"+x.log+"\n"), 0o600))
-		n := &run{dir: dir, spec: &Spec{Exits: map[string]string{"53": "turns", "75": "rate_limit"}, Signs: signs}}
-		var rep board.Report
-		if got := n.means(&Exit{Code: code(x.code)}, &rep); got != x.want || rep.ResetAt != x.at || rep.ResetIn != x.in {
-			t.Errorf("%q with code %d means %q, over at %d, in %d; want %q, %d, %d", x.log, x.code, got, rep.ResetAt, rep.ResetIn, x.want, x.at, x.in)
-		}
-	}
-}
-
 // Old run folders go, the newest stay, and one that is in use is not touched.
 func TestOldRunFoldersAreRemoved(t *testing.T) {
 	t.Parallel()

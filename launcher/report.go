@@ -3,8 +3,6 @@ package launcher
 import (
 	"encoding/json"
 	"log/slog"
-	"regexp"
-	"strconv"
 	"time"
 
 	"muster/board"
@@ -47,62 +45,27 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 		rep.Session = n.told()
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
-			if rep.Means = n.means(e, rep); e.Lapsed {
-				rep.Means = board.MeansLease
-			}
+			n.tellMeaning(rep, e)
 			it.Boot, it.At, it.Wall = e.Boot, e.At, e.Wall
 		}
 	}
 	return it
 }
 
-// meansTail is how much of a log's end is searched for what the harness's
-// preset calls signs.
-const meansTail = 128 << 10
-
-// means is what a harness's preset says of an end: by its exit code, or by a
-// line of its output. When the line says when a limit is over, the report says so
-// too, whatever told that it is one.
-func (n *run) means(e *Exit, rep *board.Report) (means string) {
-	if n.spec == nil || e.Code != nil && *e.Code == 0 {
-		return ""
+// tellMeaning says what an end means: by its record, and where that is of a keeper
+// that did not say, by what the folder shows now.
+func (n *run) tellMeaning(rep *board.Report, e *Exit) {
+	m := e.Means
+	if m == nil && n.spec != nil {
+		m = meaning(n.dir, n.spec, e)
 	}
-	if e.Code != nil {
-		means = n.spec.Exits[strconv.FormatInt(*e.Code, 10)]
+	if m == nil {
+		return
 	}
-	if len(n.spec.Signs) == 0 || means != "" && means != meansLimit {
-		return means
+	rep.Means, rep.ResetAt, rep.ResetIn = m.Kind, m.ResetAt, m.ResetIn
+	if rep.Error == "" || e.Signal != "" && !e.Stopped && !e.Hung && m.Text != "" {
+		rep.Error = m.Text
 	}
-	tail := tailOf(n.dir, meansTail)
-	for _, s := range n.spec.Signs {
-		re, err := regexp.Compile("(?m)" + s.Matches)
-		if err != nil || means != "" && s.Means != means {
-			continue
-		}
-		if all := re.FindAllSubmatch(tail, -1); len(all) > 0 {
-			if means = s.Means; means != meansLimit || resets(re, all[len(all)-1], rep) { // another line may say when it is over
-				break
-			}
-		}
-	}
-	return means
-}
-
-const meansLimit = "rate_limit"
-
-// resets takes the end of a limit from a line that matched: reset_at in seconds
-// since the epoch, or reset_in in seconds after the end.
-func resets(re *regexp.Regexp, match [][]byte, rep *board.Report) bool {
-	number := func(group string) int64 {
-		if i := re.SubexpIndex(group); i > 0 {
-			if n, err := strconv.ParseInt(string(match[i]), 10, 64); err == nil && n > 0 && n < 1e11 {
-				return n * 1000
-			}
-		}
-		return 0
-	}
-	rep.ResetAt, rep.ResetIn = number("reset_at"), number("reset_in")
-	return rep.ResetAt != 0 || rep.ResetIn != 0
 }
 
 func (n *run) orderID() string {

@@ -1,8 +1,11 @@
 package workflow
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"muster/board/rule"
 )
@@ -19,6 +22,7 @@ func (d *decoder) harness(name string, n *node, path string) *Harness {
 		"session":    func(n *node, path string) { h.Session = d.sessionID(n, path) },
 		"exit":       func(n *node, path string) { h.Exit = d.exitCodes(n, path) },
 		"signs":      func(n *node, path string) { h.Signs = d.signs(n, path) },
+		"final":      func(n *node, path string) { h.Final = d.lines(n, path) },
 		"env":        func(n *node, path string) { h.Env = d.env(n, path, anywhere) },
 		"scrub":      func(n *node, path string) { h.Scrub = d.words(n, path, d.word) },
 		"ready":      func(n *node, path string) { h.Ready = d.template(n, path, anywhere) },
@@ -117,16 +121,61 @@ func (d *decoder) signs(n *node, path string) []Sign {
 		at := index(path, i)
 		s := Sign{}
 		d.fields(item, at, map[string]field{
-			"matches": func(n *node, path string) {
-				s.Matches = d.word(n, path)
-				if _, err := regexp.Compile(s.Matches); err != nil || len(s.Matches) > rule.MaxSource {
-					d.failf(n, path, "value", "the pattern %s cannot be used", shown(s.Matches))
-				}
-			},
-			"means": func(n *node, path string) { s.Means = d.oneOf(n, path, meanings...) },
+			"line":    func(n *node, path string) { s.Line = d.line(n, path) },
+			"in":      func(n *node, path string) { s.In = d.word(n, path) },
+			"matches": func(n *node, path string) { s.Matches = d.pattern(n, path) },
+			"failed":  func(n *node, path string) { s.Failed = d.truth(n, path) },
+			"means":   func(n *node, path string) { s.Means = d.oneOf(n, path, meanings...) },
 		})
-		d.missing(item, at, "matches", "means")
+		d.missing(item, at, "means")
+		switch {
+		case s.Line == nil && s.In != "":
+			d.fail(item.pos, at, "value", "in: names a member of a JSON line, and no line is named", "write line: {type: result} or such")
+		case s.Line == nil && s.Matches == "":
+			d.missing(item, at, "matches")
+		}
 		signs = append(signs, s)
 	}
 	return signs
+}
+
+// pattern is a constant pattern of a sign. Its groups are our names or none.
+func (d *decoder) pattern(n *node, path string) string {
+	text := d.word(n, path)
+	re, err := regexp.Compile(text)
+	if err != nil || len(text) > rule.MaxSource {
+		d.failf(n, path, "value", "the pattern %s cannot be used", shown(text))
+		return text
+	}
+	for _, name := range re.SubexpNames() {
+		if name != "" && !slices.Contains(resetGroups, name) {
+			d.failf(n, path, "value", "the pattern has a group %s; known are %s", shown(name), strings.Join(resetGroups, ", "))
+		}
+	}
+	return text
+}
+
+func (d *decoder) lines(n *node, path string) []Line {
+	var lines []Line
+	for i, item := range d.list(n, path) {
+		lines = append(lines, d.line(item, index(path, i)))
+	}
+	return lines
+}
+
+// line is a map of members and their text, which may stand as a number or a truth.
+func (d *decoder) line(n *node, path string) Line {
+	line := Line{}
+	if n.kind != mapNode {
+		d.failf(n, path, "type", "a map from a member of a JSON line to its text is wanted here and this is %s", n.noun())
+		return line
+	}
+	for _, e := range n.entries {
+		if e.value.kind != scalarNode {
+			d.failf(e.value, join(path, e.key), "type", "a text, number or truth is wanted here and this is %s", e.value.noun())
+			continue
+		}
+		line[e.key] = fmt.Sprint(e.value.scalar)
+	}
+	return line
 }

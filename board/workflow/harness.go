@@ -14,6 +14,7 @@ type Harness struct {
 	Session    SessionID      // how its session id is known
 	Exit       map[int]string // meaning of an exit code: one of Meanings
 	Signs      []Sign         // meaning of a line of its output
+	Final      []Line         // the last lines of its work: after one of them it has `leave` to end
 	Env        map[string]Env
 	Scrub      []string   // variables of the node that must not reach it
 	Ready      *rule.Text // a pane shows this constant text when it takes a prompt
@@ -40,11 +41,22 @@ type SessionID struct {
 	JSON string // reported: the member of a JSON line of output that holds it ("thread_id")
 }
 
-// Sign is a pattern in a line of output and what it means.
+// Line names a line of output that is a JSON object: members (dots go inwards) and the text each must have.
+type Line map[string]string
+
+// Sign is what to look for in the newest output, and what it means when it is there.
 type Sign struct {
-	Matches string // constant pattern (RE2)
-	Means   string // one of Meanings
+	Line    Line   // looked for in the newest such line; nil: in every line that is no JSON object, and not after exit code 0
+	In      string // the member of that line that is looked at and shown; "": the whole line
+	Matches string // constant pattern (RE2); "": the line alone is the sign
+	Failed  bool   // only after an exit other than 0
+	Means   string // one of meanings
 }
 
-// Meanings an exit or a line of output can have (payload.means of `exited`).
+// Meanings an exit or a line of output can have (payload.means of `exited`). Of a rate_limit the pattern may tell the
+// end, by a group of the name reset_at (seconds or ms since the epoch, RFC 3339), reset_in (30, 5m, 2 days 3 hours)
+// or reset_clock (3am, 15:04, Jan 2 3:04 PM), the last one with reset_zone.
 var meanings = []string{"completed", "crash", "rate_limit", "auth", "context", "stopped", "input", "turn_limit", "denied", "unavailable", "no_session"}
+
+// resetGroups are the groups of a sign's pattern that tell when a limit ends.
+var resetGroups = []string{"reset_at", "reset_in", "reset_clock", "reset_zone"}

@@ -157,6 +157,8 @@ type Run struct {
 	Gone      string     `json:"gone"`
 	ExitCode  *int64     `json:"exit_code"`
 	Signal    string     `json:"signal,omitempty"`
+	Means     string     `json:"means,omitempty"`
+	ResetAt   *time.Time `json:"reset_at,omitempty"`
 	SessionID string     `json:"session_id"`
 	PID       int64      `json:"pid"`
 	Pane      string     `json:"pane"`

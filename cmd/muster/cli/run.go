@@ -60,6 +60,9 @@ func (a *app) printRuns(l []api.Run) {
 		if r.Signal != "" {
 			exit = r.Signal
 		}
+		if r.Means != "" && r.Means != "completed" {
+			exit += " " + r.Means
+		}
 		if r.EndedAt != nil {
 			took = age(r.EndedAt.Sub(r.StartedAt))
 		}
