@@ -247,26 +247,6 @@ func worktreeLater(kind string) (missing string, later bool) {
 // oneLine says that a text holds no control character.
 func oneLine(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) }
 
-// cardEdit changes fields of a card.
-func cardEdit(t *tx) (any, *Error) {
-	a, err := args[CardEdit](t)
-	if err != nil {
-		return nil, err
-	}
-	b, c, err := t.card(a.Card)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.setFields(b, c, &a.CardFields); err != nil {
-		return nil, err
-	}
-	t.event(c, Event{Kind: "edited"})
-	t.putDue(c.StartAfter, DueCard, c.ID)
-	t.putCard(c)
-	t.offerPromote(c.ID)
-	return map[string]any{"id": c.ID}, nil
-}
-
 // card finds a card with its board, by id or an unambiguous prefix of one.
 func (t *tx) card(id string) (*Board, *Card, *Error) {
 	c := GetCard(t, id)

@@ -143,7 +143,15 @@ func (a *app) cardEdit() *cobra.Command {
 			return usagef("change what? give a field")
 		}
 		ans, err := a.do(c.Context(), board.VCardEdit, req)
-		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) { a.printf("%s is changed\n", oneLine(r.ID)) })
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) {
+			a.printf("%s is changed\n", oneLine(r.ID))
+			if len(r.NextRun) > 0 {
+				if len(r.Now) > 0 {
+					a.printf("  now: %s\n", oneLine(join(r.Now)))
+				}
+				a.printf("  with the next run: %s (%s keeps what it was started with)\n", oneLine(join(r.NextRun)), oneLine(r.Run))
+			}
+		})
 	})
 	k.add(c)
 	c.Flags().StringVar(&k.title, "title", "", "its title")

@@ -287,6 +287,8 @@ func TestWrites(t *testing.T) {
 	step("start", "d-1", "--force", "--why", "past its state nobody gets it")
 	step("start", "d-3")
 	step("start", "d-3")
+	step("card", "edit", "d-3", "--priority", "9", "--model", "large", "--body", "another text")
+	step("card", "edit", "d-3", "--label", "a=b", "--json")
 	step("reclaim", "d-3", "--why", "once more")
 	step("start", "d-3")
 	step("reclaim", "d-3", "--force", "--why", "that machine is dead")

@@ -25,6 +25,8 @@ type doneAnswer struct {
 	Version uint64   `json:"version"`
 	Moved   int      `json:"moved"`
 	InSteps bool     `json:"in_steps"`
+	Now     []string `json:"now"` // of an edit: what counts at once, and what with the next run
+	NextRun []string `json:"next_run"`
 	DryRun  bool     `json:"dry_run"`
 	Left    []string `json:"left"` // what a move leaves behind
 	Role    string   `json:"role"`
