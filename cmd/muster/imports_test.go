@@ -31,6 +31,7 @@ var importRules = []importRule{
 	{"cmd/rules", nil, "what breaks the product must not break with it"},
 	{"cmd/skips", nil, "the runner of the tests must not break with what it tests"},
 	{"cmd/muster", []string{"*"}, "the faces assemble the rooms"},
+	{"cmd/muster/foreign", []string{"board", "cmd/muster/api"}, "reading another system's cards is values in, values out; only its test holds the file against the API's reader"},
 	{"cmd/muster/tui", []string{"cmd/muster/tui", "cmd/muster/api"}, "a client of the API like any other"},
 	{"cmd/muster/mcp", []string{"cmd/muster/mcp", "cmd/muster/api"}, "a client of the API like any other"},
 	{"cmd/muster/web", []string{"cmd/muster/web", "cmd/muster/api"}, "a client of the API like any other"},

@@ -62,8 +62,15 @@ func (a *app) exportTo(name string, write func(io.Writer) (int, error)) (lines i
 }
 
 func (a *app) boardImport() *cobra.Command {
-	var as string
-	c := verb("import FILE [--as SLUG]", "make a new board of an exported file", 1, 1, func(c *cobra.Command, args []string) error {
+	var as, from string
+	var dry bool
+	c := verb("import FILE [--as SLUG]", "make a new board of an exported file, or of another system's cards", 1, 1, func(c *cobra.Command, args []string) error {
+		if from != "" {
+			return a.importFrom(c.Context(), from, args[0], as, dry)
+		}
+		if dry {
+			return usagef("--dry-run goes with --from: a file of muster's own is checked as it is read, and counts only when it is whole")
+		}
 		cl, err := a.client()
 		if err != nil {
 			return err
@@ -87,10 +94,15 @@ func (a *app) boardImport() *cobra.Command {
 		})
 	})
 	c.Flags().StringVar(&as, "as", "", "its name here (default: the one it had)")
-	c.Long = `make a new board of an exported file
+	c.Flags().StringVar(&from, "from", "", "FILE is another system's: hermes, csv or json")
+	c.Flags().BoolVar(&dry, "dry-run", false, "with --from: only say what would become of it")
+	c.Long = `make a new board of an exported file, or of another system's cards
 
 Cards keep their ids where the board's prefix is free here; else they get the new board's. Nothing is seen of it before all
-of it is there. A card that was running waits where it was started from.`
+of it is there. A card that was running waits where it was started from.
+
+With --from the cards come from Hermes's tables, a CSV table or JSON; what has no place here is listed. Which column
+becomes what, and how Hermes gives its tables: docs/import.md.`
 	return c
 }
 

@@ -50,3 +50,43 @@ func TestBoardExportAndImport(t *testing.T) {
 	wants(t, other.ok("board", "import", file), "board web is made: 1 card(s) w-...")
 	wants(t, other.ok("card", "show", "w-1"), "a page")
 }
+
+// cli.md: board import --from: what is read of another system becomes a board; what has no place is told, and a dry run
+// sends nothing.
+func TestImportFromOtherSystems(t *testing.T) {
+	w := newWorld(t, apitest.New())
+	file := filepath.Join(w.dir, "Old board.csv")
+	if err := os.WriteFile(file, []byte("id,title,status,after,points\na,one,done,,3\nb,two,running,a,\nc,three,,b,\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const told = "3 card(s), 0 event(s), 0 attempt(s), 2 link(s)"
+	wants(t, w.ok("board", "import", file, "--from", "csv", "--dry-run"), "board old-board would be made: "+told, "1  column points (e.g. 3)", "a claim: the card was running")
+	if out := w.ok("board", "list", "-q"); strings.Contains(out, "old-board") {
+		t.Fatalf("the dry run made it: %s", out)
+	}
+	wants(t, w.ok("board", "import", file, "--from", "csv"), "board old-board is made: "+told, "column points")
+	wants(t, w.ok("card", "show", "oldboard-2"), "two", "ready", "old-board")
+	wants(t, w.ok("why", "oldboard-3"), "oldboard-2")
+	w.stdin = `[{"title":"x","comments":["said"]}]`
+	wants(t, w.ok("board", "import", "-", "--from", "json", "--as", "web", "--json"), `"slug":"web"`, `"prefix":"web"`, `"cards":1`, `"left":[]`)
+	wants(t, w.ok("card", "show", "web-1"), "said")
+	database := filepath.Join(w.dir, "kanban.db")
+	if err := os.WriteFile(database, []byte("SQLite format 3\x00\xff\xfe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		code  int
+		words string
+		args  []string
+	}{
+		{ExitFailed, `board "old-board" exists`, []string{"board", "import", file, "--from", "csv"}},
+		{ExitFailed, "sqlite3 -json", []string{"board", "import", database, "--from", "hermes"}},
+		{ExitFailed, "use hermes, csv, json", []string{"board", "import", file, "--from", "xls"}},
+		{ExitUsage, "give --as SLUG", []string{"board", "import", "-", "--from", "csv"}},
+		{ExitUsage, "--dry-run goes with --from", []string{"board", "import", file, "--dry-run"}},
+	} {
+		if _, err, code := w.run(x.args...); code != x.code || !strings.Contains(err, x.words) {
+			t.Errorf("%v: exit %d, want %d with %q: %s", x.args, code, x.code, x.words, err)
+		}
+	}
+}
