@@ -2,6 +2,8 @@ package launcher
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,5 +160,22 @@ func TestFullDiskIsNotTheCardsFault(t *testing.T) {
 	n = &run{exit: notStarted("", full)}
 	if kind, text := n.whyNot(""); kind != board.ReportRefused || !strings.Contains(text, "NOSPACE") {
 		t.Errorf("a keeper without room is reported as %s, %q", kind, text)
+	}
+}
+
+// A journal that cannot be opened for want of room is not a broken one: it is left where it is.
+func TestJournalOnAFullDiskStays(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: to mount a small disk")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("muster-test", dir, "tmpfs", 0, "size=8k"); err != nil {
+		t.Skipf("needs a mount: to fill up a small disk (%v)", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	_, _, err := openJournal(dir, slog.New(slog.DiscardHandler))
+	aside, _ := filepath.Glob(filepath.Join(dir, "*.broken-*"))
+	if !errors.Is(err, unix.ENOSPC) || len(aside) != 0 {
+		t.Errorf("opened on a full disk: %v; set aside: %v", err, aside)
 	}
 }

@@ -81,7 +81,7 @@ const journalFile = "journal.db"
 func openJournal(dir string, log *slog.Logger) (*journal, *contents, error) {
 	path := filepath.Join(dir, journalFile)
 	j, c, err := loadJournal(path)
-	if err == nil || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, os.ErrPermission) {
+	if err == nil || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, os.ErrPermission) || isFull(err) {
 		if errors.Is(err, berrors.ErrTimeout) {
 			err = fmt.Errorf("journal %s is in use by another process", path)
 		}

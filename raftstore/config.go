@@ -54,7 +54,8 @@ type Config struct {
 
 	Timers    Timers
 	Snapshots Snapshots
-	Linger    time.Duration // the most that a batch waits for more requests, when batches are large; 0 is off
+	Room      func(bytes int64) bool // whether the disk has room for a snapshot of that size; nil is always
+	Linger    time.Duration          // the most that a batch waits for more requests, when batches are large; 0 is off
 
 	Exec      func(v board.View, r *board.Request, env *board.Env) (board.Txn, board.Result)
 	Nodes     func(id string) board.Reading

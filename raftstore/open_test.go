@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"muster/raftstore/logstore"
 )
@@ -389,5 +391,29 @@ func TestCheck(t *testing.T) {
 	n.open()
 	if _, err := Check(n.dir); !errors.Is(err, logstore.ErrLocked) {
 		t.Errorf("check of a running store: %v, want ErrLocked", err)
+	}
+}
+
+// Architecture §7: a snapshot for which the disk has no room is not begun; it is made when there is room.
+func TestNoSnapshotWithoutRoom(t *testing.T) {
+	t.Parallel()
+	var room atomic.Bool
+	asked := make(chan int64, 100)
+	_, s := single(t, func(c *Config) {
+		c.Snapshots.Entries, c.Snapshots.Every, c.Snapshots.Trailing = 1, time.Hour, 1
+		c.Room = func(bytes int64) bool { asked <- bytes; return room.Load() }
+	})
+	must(t, s.Do(ctx(t), toy(verbAdd, "a")))
+	s.snapshotNow()
+	if n := s.lastSnapshot(); n != 0 {
+		t.Errorf("a snapshot at %d was made without room", n)
+	}
+	if n := <-asked; n < 4096 {
+		t.Errorf("room was asked for %d bytes, want the size of the state", n)
+	}
+	room.Store(true)
+	s.snapshotNow()
+	if s.lastSnapshot() == 0 {
+		t.Error("no snapshot with room")
 	}
 }

@@ -3,6 +3,7 @@ package raftstore
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sort"
 	"time"
@@ -38,9 +39,23 @@ func (s *Store) Snapshot(ctx context.Context) error {
 }
 
 func (s *Store) snapshotNow() {
+	if !s.room() {
+		s.log.Info("no snapshot: it would fill the disk")
+		return
+	}
 	if err := s.Snapshot(s.ctx); err != nil && s.ctx.Err() == nil {
 		s.log.Info("no snapshot this time", "err", err) // a configuration change is open, or a restore or the writer came between
 	}
+}
+
+// room tells whether the disk can hold one more snapshot, which is as large as the
+// state: one that fills the disk would stop the log, and with it the node.
+func (s *Store) room() bool {
+	if s.cfg.Room == nil {
+		return true
+	}
+	f, err := os.Stat(s.state.path())
+	return err != nil || s.cfg.Room(f.Size())
 }
 
 // due tells whether a snapshot is to be made, and whether it is this node's

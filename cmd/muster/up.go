@@ -50,6 +50,7 @@ func up(ctx context.Context, o cli.UpOptions) error {
 	select {
 	case <-ctx.Done():
 	case <-n.Done():
+		n.AwaitRoom(ctx)
 	}
 	closed := n.Close()
 	if err := n.Err(); err != nil {

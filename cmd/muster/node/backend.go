@@ -293,4 +293,5 @@ func (b backend) Stop(restart bool) {
 		}
 		b.n.cancel(errClosed)
 	})
+	time.AfterFunc(100*time.Millisecond, func() { b.n.ask.Do(func() { close(b.n.asked) }) }) // one that acts no more still listens
 }

@@ -43,6 +43,7 @@ type contactAns struct {
 func (n *Node) contacts(ctx context.Context) error {
 	asked := time.Now() // by appear
 	for {
+		n.keepBallast()
 		lead := n.leadership()
 		ok := n.contactOnce(ctx, lead)
 		if server, _ := n.store.Leader(); !ok && server == "" && time.Since(asked) > time.Second {

@@ -22,7 +22,7 @@ const checkNotLeader = raftstore.CheckNotLeader
 // ends after a copy went out that nobody answered, the outcome is unknown.
 func (n *Node) Do(ctx context.Context, req board.Request) board.Result {
 	open := false // a copy is out whose outcome nobody told
-	for {
+	for !n.full.Load() {
 		lead := n.leadership()
 		res, sent := n.once(ctx, lead, &req)
 		if sent == outcomeKnown && (!open || res.Err == nil || res.Err.Code != board.Unavailable) { // unavailable speaks for its own copy only
@@ -45,6 +45,9 @@ func (n *Node) Do(ctx context.Context, req board.Request) board.Result {
 
 // noLeader says why nothing can be written now (M-34).
 func (n *Node) noLeader() *board.Error {
+	if n.full.Load() {
+		return n.noRoom()
+	}
 	return board.Errorf(board.Unavailable, "no leader is reachable: nothing can start, move or get a verdict; running sessions go on under their lease").
 		WithCheck("no_leader").WithHint("see: muster status")
 }
@@ -121,7 +124,7 @@ func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
 	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
 		return board.Result{Err: board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")}
 	}
-	if err := n.space.refuse(n.cfg.Name, req.Verb); err != nil && !req.Retry { // a retry may have been done before: the executor tells
+	if err := n.room(&req); err != nil && !req.Retry { // a retry may have been done before: the executor tells
 		return board.Result{Err: err}
 	}
 	if req.Verb == board.VStart && req.Actor.Kind != board.ActorPlatform {

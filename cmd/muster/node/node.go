@@ -58,6 +58,9 @@ type Node struct {
 	cancel context.CancelCauseFunc
 	ready  chan struct{} // closed when all that a peer may ask for is there
 	again  atomic.Bool
+	full   atomic.Bool   // it stopped acting because its disk is full
+	asked  chan struct{} // closed when somebody tells the node to stop
+	ask    sync.Once
 	begun  time.Time
 
 	tasks    sync.WaitGroup // what acts: see spawn
@@ -76,8 +79,9 @@ func New(cfg Config) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.Logger, contactNow: make(chan struct{}, 1), done: make(chan struct{}), ready: make(chan struct{})}
-	n.clock, n.flows, n.space = lease.NewClock(cfg.Lease), board.NewWorkflows(), &space{dir: cfg.Data}
+	n := &Node{cfg: cfg, log: cfg.Logger, contactNow: make(chan struct{}, 1), done: make(chan struct{}),
+		ready: make(chan struct{}), asked: make(chan struct{})}
+	n.clock, n.flows, n.space = lease.NewClock(cfg.Lease), board.NewWorkflows(), &space{dir: cfg.Data, ballast: ballast{dir: cfg.Data}}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.under, n.underEnd = context.WithCancel(context.Background())
 	return n, nil
@@ -98,6 +102,9 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	n.begun = time.Now()
 	go n.finish()
 	if n.dir, err = openFolder(n.cfg.Data); err != nil {
+		return err
+	}
+	if err = n.roomToStart(ctx); err != nil {
 		return err
 	}
 	if err = n.identify(ctx); err != nil {

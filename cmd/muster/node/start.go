@@ -35,6 +35,10 @@ func (n *Node) storeConfig() raftstore.Config {
 	if n.cfg.Timers == "wan" {
 		c.Timers = raftstore.WAN()
 	}
+	c.Room = func(bytes int64) bool {
+		free, ok := n.space.left()
+		return !ok || free-bytes >= spaceBack
+	}
 	if n.cfg.LogKind != "" {
 		c.LogKind = logstore.Kind(n.cfg.LogKind)
 	}

@@ -67,6 +67,7 @@ func (n *Node) fail(err error) {
 	n.mu.Lock()
 	if n.err == nil {
 		n.err = err
+		n.full.Store(isFull(err))
 	}
 	n.mu.Unlock()
 	n.cancel(err)
