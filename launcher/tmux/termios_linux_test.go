@@ -1,0 +1,5 @@
+package tmux
+
+import "golang.org/x/sys/unix"
+
+const getTermios, setTermios = unix.TCGETS, unix.TCSETS
