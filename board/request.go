@@ -336,6 +336,7 @@ type Report struct {
 	Means      string `json:"means,omitempty"`
 	ResetAt    int64  `json:"reset_at,omitempty"` // of a rate limit: when it is over, ms since the epoch
 	ResetIn    int64  `json:"reset_in,omitempty"` // or how long after the end, ms
+	PeakMB     int64  `json:"peak_mb,omitempty"`  // of exited: the most memory the session had
 	Error      string `json:"error,omitempty"`
 	Ago        int64  `json:"ago,omitempty"` // ms since it happened (M-02)
 

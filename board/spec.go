@@ -25,6 +25,7 @@ type SpecExtra struct {
 	Signs   []SpecSign        `json:"signs,omitempty"`   // line of output to meaning
 	Final   []SpecLine        `json:"final,omitempty"`   // the last lines of its work
 	Session string            `json:"session,omitempty"` // member of a JSON line of output that holds the session's id
+	Memory  int64             `json:"memory,omitempty"`  // limit of the session, bytes; 0: none
 	Skills  []string          `json:"skills,omitempty"`
 	Verdict string            `json:"verdict,omitempty"`
 	Setup   string            `json:"setup,omitempty"` // command that prepares a new workspace
@@ -166,7 +167,7 @@ func workspaceOf(c *Card, p *workflow.Profile) string {
 }
 
 func specExtra(h *workflow.Harness, p *workflow.Profile, skills []string) json.RawMessage {
-	x := SpecExtra{Prompt: h.Prompt, Scrub: h.Scrub, Session: h.Session.JSON, Skills: skills, Verdict: p.Verdict, Setup: p.Workspace.Setup, Push: p.Workspace.Push}
+	x := SpecExtra{Prompt: h.Prompt, Scrub: h.Scrub, Session: h.Session.JSON, Memory: p.Memory, Skills: skills, Verdict: p.Verdict, Setup: p.Workspace.Setup, Push: p.Workspace.Push}
 	for code, means := range h.Exit {
 		if x.Exit == nil {
 			x.Exit = map[string]string{}

@@ -42,6 +42,7 @@ type Run struct {
 	Claimed, Launched, Ended, GoneAt   int64
 	ExitCode                           *int64
 	Signal, Means                      string // Means: what the exit means, by its harness's preset (rate_limit, auth, crash, ...)
+	PeakMB                             int64  // the most memory its session had; where a machine counts none for a session, its largest process
 	SecretHash                         []byte // SHA-256 of the run's secret
 	PID                                int64
 	SessionID, Mode                    string // mode: fresh, resume, adopt
@@ -151,6 +152,7 @@ func (r *Run) fields(w *wire) {
 	w.nest(56, &r.Session)
 	str(w, 57, &r.Instead)
 	str(w, 58, &r.Means)
+	w.int(59, &r.PeakMB)
 }
 
 // Held is one session that is not gone: what caps count and what the next start

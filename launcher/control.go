@@ -17,6 +17,7 @@ import (
 // by itself. Now is always the keeper's boot clock: node and keeper may stand
 // in different time namespaces, so a moment travels in the keeper's time.
 type message struct {
+	V     int    `json:"v"`
 	Op    string `json:"op,omitempty"`
 	Re    string `json:"re,omitempty"`
 	Event string `json:"event,omitempty"`
@@ -26,6 +27,7 @@ type message struct {
 	Kill     time.Duration `json:"kill,omitempty"`
 	Why      string        `json:"why,omitempty"`
 	Dir      string        `json:"dir,omitempty"`
+	Memory   int64         `json:"memory,omitempty"` // what the session has now, bytes; 0: not known
 
 	Run   string `json:"run,omitempty"`
 	Nonce string `json:"nonce,omitempty"`
@@ -39,6 +41,7 @@ const (
 	opStatus = "status" // who are you, and how is it
 	opExtend = "extend" // the lease's deadline moved forward
 	opStop   = "stop"   // end the session: TERM, KILL after Kill
+	opMemory = "memory" // how much memory has the session
 
 	evStarted = "started" // the session executes
 	evEnded   = "ended"   // its exit record is written; nothing of it lives
@@ -201,6 +204,7 @@ func readMessage(r *bufio.Reader) (m message, err error) {
 }
 
 func writeMessage(c net.Conn, m message) error {
+	m.V = format
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err

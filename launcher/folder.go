@@ -39,9 +39,16 @@ const (
 // LogFile is the name of a run's output in its folder.
 const LogFile = fileLog
 
+// format is the version of a run's folder and of the keeper's socket, written into
+// spec.json, proc.json, exit.json and every message. What is newer only adds: a keeper
+// and a node of different versions pass over what they do not know, and status, extend
+// and stop mean the same in all. Nothing written is 0, before there was a version.
+const format = 1
+
 // Spec is all a keeper needs; it asks nobody. Moments are on the boot clock
 // (see [BootNow]), so they count sleep.
 type Spec struct {
+	V     int      `json:"v"`
 	Run   string   `json:"run"`
 	Node  string   `json:"node"`
 	Key   string   `json:"key"`   // launch key: run id and purpose
@@ -56,7 +63,8 @@ type Spec struct {
 	Lease    time.Duration `json:"lease,omitempty"`
 	Kill     time.Duration `json:"kill"` // TERM to KILL
 	Leave    time.Duration `json:"leave"`
-	Estop    string        `json:"estop,omitempty"` // no start while this file exists
+	Memory   int64         `json:"memory,omitempty"` // limit of the whole tree, bytes; 0: none
+	Estop    string        `json:"estop,omitempty"`  // no start while this file exists
 
 	Card  string `json:"card"`
 	Slot  string `json:"slot"`
@@ -75,17 +83,20 @@ type Spec struct {
 
 // Proc is who was started: what identifies the process without its name.
 type Proc struct {
+	V      int    `json:"v"`
 	PID    int    `json:"pid"`
 	Start  int64  `json:"start"` // ticks since boot, as the machine counts them outside of any namespace
 	Boot   string `json:"boot"`
 	Nonce  string `json:"nonce"`
 	Keeper int    `json:"keeper"`
 	Cgroup string `json:"cgroup,omitempty"` // leaf of cgroup v2 made for it
+	Memory string `json:"memory,omitempty"` // leaf that counts its memory, of v2 or v1
 }
 
 // Exit is how a run's process ended. Code is nil when nobody saw a code: a
 // signal ended it, its keeper died, or the machine did (M-08: never 0).
 type Exit struct {
+	V       int           `json:"v"`
 	Started bool          `json:"started"` // false: no program of this run was ever executed
 	Code    *int64        `json:"code,omitempty"`
 	Signal  string        `json:"signal,omitempty"`
@@ -94,6 +105,7 @@ type Exit struct {
 	Stopped bool          `json:"stopped,omitempty"` // it was asked to end
 	Hung    bool          `json:"hung,omitempty"`    // it did not end after the last word of its work
 	Memory  bool          `json:"memory,omitempty"`  // the machine killed it over its memory limit
+	Peak    int64         `json:"peak,omitempty"`    // the most memory it had, bytes; where nobody counts for a tree, its largest process
 	Means   *Meaning      `json:"means,omitempty"`   // nil: not known (a keeper of before), or code 0 and nothing to say
 	Refused string        `json:"refused,omitempty"` // void, estop, nospace, late: why the keeper did not start
 	Boot    string        `json:"boot"`
@@ -194,7 +206,11 @@ func ReadProc(dir string) (*Proc, error) {
 }
 
 // WriteProc records who was started, synced.
-func WriteProc(dir string, p *Proc) error { return writeJSON(dir, fileProc, p, true) }
+func WriteProc(dir string, p *Proc) error {
+	q := *p
+	q.V = format
+	return writeJSON(dir, fileProc, &q, true)
+}
 
 // ReadExit reads how a run ended. There is no record (nil, nil) while it runs.
 // An empty or broken record is an end without a code, never code 0 (SUP-12, M-08).
@@ -205,6 +221,9 @@ func ReadExit(dir string) (*Exit, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err == nil && e.Boot != "":
+		if e.V == 0 { // of before there was a version
+			e.Stopped = strings.HasPrefix(e.Error, "stopped")
+		}
 		return e, nil
 	case err == nil:
 		err = fmt.Errorf("%s says nothing", fileExit)
@@ -220,6 +239,7 @@ func ReadExit(dir string) (*Exit, error) {
 // run lives any more. A full disk is no reason to lose it: it is written over
 // blocks that the run's folder has had since its start.
 func WriteExit(dir string, e *Exit) error {
+	e.V = format
 	if err := writeRoom(dir, e); err == nil || !errors.Is(err, fs.ErrNotExist) && !isFull(err) {
 		return err
 	}

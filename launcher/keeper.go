@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"muster/board/lease"
 )
 
@@ -37,6 +35,9 @@ type keeper struct {
 	deadline lease.Instant // of the lease; 0: none
 	lapsed   bool          // it was the lease that ended the session
 	stopped  bool          // somebody asked for its end
+	final    chan bool     // one slot: whether the session's newest word is the last of its work
+	finalAt  lease.Instant // since when it is; 0: it is not
+	hung     bool          // it was ended because it did not end after that
 	ending   bool          // TERM is out
 	killAt   lease.Instant // when KILL is due, while ending
 	killing  time.Duration // KILL is out: how long until it is sent again
@@ -57,7 +58,7 @@ func Keep(args []string) error {
 	if len(args) == 0 || len(args) > 2 {
 		return errors.New("usage: keep RUNDIR [FD]: this verb is the node's own")
 	}
-	k := &keeper{dir: args[0], hub: newHub(), sigs: make(chan os.Signal, 16)}
+	k := &keeper{dir: args[0], hub: newHub(), sigs: make(chan os.Signal, 16), final: make(chan bool, 1)}
 	// Notify, not Ignore: what is ignored stays ignored in the session.
 	signal.Notify(k.sigs, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	if len(args) == 2 {
@@ -142,10 +143,13 @@ func (k *keeper) run() (*Exit, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer bound()()
-	k.tree = tree{pid: g.pid, leaf: g.leaf}
+	defer bound(k.watchFinal())()
+	k.tree = tree{pid: g.pid, leaf: g.leaf, mem: makeMemLeaf(k.spec.Nonce, g.leaf)}
+	if err := k.tree.mem.enter(g.pid, k.spec.Memory); err != nil {
+		fmt.Fprintf(os.Stderr, "not held to its memory limit of %d MB: %v\n", k.spec.Memory>>20, err) // into keeper.log
+	}
 	k.deadline = k.spec.Deadline
-	proc := &Proc{PID: g.pid, Start: startOf(g.pid), Boot: bootID(), Nonce: k.spec.Nonce, Keeper: os.Getpid(), Cgroup: g.leaf}
+	proc := &Proc{PID: g.pid, Start: startOf(g.pid), Boot: bootID(), Nonce: k.spec.Nonce, Keeper: os.Getpid(), Cgroup: g.leaf, Memory: k.tree.mem.path}
 	err = WriteProc(".", proc)
 	refused, why := "", ""
 	if err == nil {
@@ -163,23 +167,6 @@ func (k *keeper) run() (*Exit, error) {
 	k.hub.tell(message{Event: evStarted, Run: k.spec.Run, PID: g.pid})
 	k.follow()
 	return k.exit(), nil
-}
-
-// notStarted is the end of a run whose program was never executed. A full disk is
-// the machine's affair, not its card's (M-12).
-func notStarted(refused string, err error) *Exit {
-	e := &Exit{Refused: refused, Error: err.Error()}
-	if refused == "" && isFull(err) {
-		e.Refused, e.Error = RefusedSpace, "NOSPACE: this machine's disk is full: "+e.Error
-	}
-	return e
-}
-
-func errorOf(text string) error {
-	if text == "" {
-		return nil
-	}
-	return errors.New(text)
 }
 
 // lastCheck looks, under the folder's lock, whether the session may still be
@@ -230,6 +217,10 @@ func (k *keeper) follow() {
 			}
 		case c := <-k.hub.cmds:
 			c.reply(k.obey(c.message))
+		case final := <-k.final:
+			if k.finalAt = 0; final {
+				k.finalAt = bootNow()
+			}
 		case <-k.timer.C:
 		case <-again.C:
 		}
@@ -250,6 +241,14 @@ func (k *keeper) due() {
 			k.end(k.deadline.Sub(now), "its lease ran out: this node had no contact with the fleet")
 		case lease.DueKill:
 			k.end(0, "its lease ran out: this node had no contact with the fleet")
+		}
+	}
+	if at := k.hangAt(); at != 0 && !k.ending {
+		if now >= at {
+			k.hung = true
+			k.end(k.spec.Kill, fmt.Sprintf("it did not end within %s of the last word of its work", max(k.spec.Leave, leastLeave)))
+		} else if look == 0 || at < look {
+			look = at
 		}
 	}
 	if k.ending {
@@ -301,78 +300,9 @@ func (k *keeper) obey(m message) message {
 	if k.ending {
 		state = stateEnding
 	}
-	return message{Run: k.spec.Run, Nonce: k.spec.Nonce, PID: k.tree.pid, State: state, Deadline: k.deadline}
-}
-
-// exit says how the session's first process ended. A signal is no code.
-func (k *keeper) exit() *Exit {
-	e := &Exit{Started: true, Error: k.why, Lapsed: k.lapsed, Stopped: k.stopped}
-	switch ws := *k.main; {
-	case ws.Exited():
-		code := int64(ws.ExitStatus())
-		e.Code = &code
-	case ws.Signaled():
-		e.Signal = unix.SignalName(ws.Signal())
-		if e.Signal == "" {
-			e.Signal = strconv.Itoa(int(ws.Signal()))
-		}
-		if e.Error == "" {
-			e.Error = "ended by " + e.Signal
-		}
+	re := message{Run: k.spec.Run, Nonce: k.spec.Nonce, PID: k.tree.pid, State: state, Deadline: k.deadline}
+	if m.Op == opMemory {
+		re.Memory = k.tree.memory()
 	}
-	return e
-}
-
-// wordsTo sends what this process says from here on (its last words, a crash of
-// the runtime) to a file: nobody reads its node's terminal for it.
-func wordsTo(name string) error {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for _, fd := range []int{1, 2} {
-		if err := dupTo(int(f.Fd()), fd); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// record writes the exit record, and while the disk has no room for it waits for
-// some: the folder stays held, so that nobody else writes an end without a code.
-func (k *keeper) record(e *Exit) error {
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := WriteExit(".", e)
-		if !isFull(err) {
-			return err
-		}
-		again := time.After(wait)
-		for waiting := true; waiting; {
-			select {
-			case s := <-k.sigs:
-				if s == syscall.SIGTERM {
-					return err
-				}
-			case c := <-k.hub.cmds:
-				c.reply(k.obey(c.message))
-			case <-again:
-				waiting = false
-			}
-		}
-	}
-}
-
-// finish puts the end on disk, then tells it: only now may anybody believe that
-// the session is gone.
-func (k *keeper) finish(e *Exit) error {
-	e.Boot, e.At, e.Wall = bootID(), bootNow(), time.Now().UnixMilli()
-	e.Means = meaning(".", k.spec, e)
-	err := k.record(e)
-	removeCgroup(k.tree.leaf)
-	if err != nil {
-		return fmt.Errorf("keeper of %s: exit record: %w", k.dir, err)
-	}
-	k.hub.tell(message{Event: evEnded, Run: k.spec.Run})
-	return nil
+	return re
 }

@@ -30,6 +30,7 @@ type cut struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 	Base int64 `json:"base,omitempty"`
+	At   int64 `json:"at,omitempty"` // when it was taken out last, ms since the epoch
 }
 
 // readCut reads what was taken out of a run's log: nothing, as a rule.
@@ -46,8 +47,12 @@ func readCut(dir string) (c cut, err error) {
 
 // mark is what a reader is told in place of what was taken out.
 func (c cut) mark() []byte {
-	return fmt.Appendf(nil, "\n[muster: %.1f MB of output were dropped here: of a log, the first %d and at least the newest %d MB are kept]\n",
-		float64(c.To-c.From)/1e6, logHead>>20, logTail>>20)
+	when := ""
+	if c.At != 0 {
+		when = ", the last of them at " + time.UnixMilli(c.At).UTC().Format(time.RFC3339)
+	}
+	return fmt.Appendf(nil, "\n[muster: %.1f MB of output were dropped here%s: of a log, the first %d and at least the newest %d MB are kept]\n",
+		float64(c.To-c.From)/1e6, when, logHead>>20, logTail>>20)
 }
 
 // capLog takes the middle out of a log that is too long. punch gives back a part of
@@ -69,7 +74,7 @@ func capLog(dir string, punch func(f *os.File, from, n int64) error) error {
 	if st.Size()+c.Base-max(c.To, logHead) <= logMost-logHead {
 		return nil
 	}
-	next := cut{From: logHead, To: (st.Size() - logTail) &^ 4095}
+	next := cut{From: logHead, To: (st.Size() - logTail) &^ 4095, At: time.Now().UnixMilli()}
 	if c.Base == 0 {
 		if err := writeJSON(dir, fileCut, next, false); err != nil { // first: a hole must never be read as output
 			return err
@@ -78,19 +83,21 @@ func capLog(dir string, punch func(f *os.File, from, n int64) error) error {
 			return nil
 		}
 	}
-	next = cut{To: st.Size() + c.Base, Base: st.Size() + c.Base}
+	next = cut{To: st.Size() + c.Base, Base: st.Size() + c.Base, At: next.At}
 	return errors.Join(f.Truncate(0), writeJSON(dir, fileCut, next, false))
 }
 
 // boundLog keeps the log of the session in this folder bounded until stop is
-// closed. It waits for the session to write something, and looks a moment later.
-func boundLog(stop <-chan struct{}) {
+// closed. It waits for the session to write something, and looks a moment later; so
+// does look, which may be about what was written.
+func boundLog(stop <-chan struct{}, look func()) {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
 		wrote, closeWatch, err := written(fileLog) // before the look: nothing is missed between the two
 		if err == nil {
 			err = capLog(".", punchHole)
+			look()
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "log is not bounded:", err) // into keeper.log
@@ -112,10 +119,10 @@ func boundLog(stop <-chan struct{}) {
 }
 
 // bound is boundLog beside the caller; what it returns ends it, with a last look.
-func bound() (end func()) {
+func bound(look func()) (end func()) {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { boundLog(stop) })
+	wg.Go(func() { boundLog(stop, look) })
 	return func() {
 		close(stop)
 		wg.Wait()

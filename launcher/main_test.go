@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,6 +38,23 @@ func TestMain(m *testing.M) {
 // program is what sessions of these tests run.
 func program(args []string) int {
 	switch args[0] {
+	case "old-keeper":
+		if err := oldKeeper(args[1], args[2]); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		return 0
+	case "eat": // takes that many MB and keeps them
+		mb, _ := strconv.Atoi(args[1])
+		b := make([]byte, mb<<20)
+		for i := range b {
+			b[i] = byte(i)
+		}
+		fmt.Println("ate", len(b))
+		term := make(chan os.Signal, 1)
+		signal.Notify(term, syscall.SIGTERM)
+		<-term
+		runtime.KeepAlive(b)
 	case "daemon": // leaves behind a child in a session of its own, without environment, that ignores TERM
 		heard, said, err := os.Pipe()
 		if err != nil {

@@ -84,9 +84,10 @@ func (r *Reconciler) prepareRun(j prepJob) (*Spec, error) {
 		}
 	}
 	s := &Spec{
+		V:   format,
 		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: argv(w, filepath.Join(j.dir, fileBrief)), Dir: workspace,
 		Exits: x.Exit, Signs: x.Signs, Final: x.Final, SessionKey: x.Session,
-		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Estop: r.cfg.Estop,
+		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Memory: x.Memory, Estop: r.cfg.Estop,
 		Card: w.Card, Slot: w.Slot, Role: w.Role, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
 	}
 	if x.Prompt == "stdin" {

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -137,6 +138,8 @@ type nodeProcess struct {
 	in    io.WriteCloser
 	out   *json.Decoder
 	wrap  []string // a command before the node's own
+	exe   string   // "": the test binary itself
+	alone bool     // as a service or a terminal runs it: leader of a session and a group of its own
 }
 
 func newProcess(t *testing.T, die ...string) *nodeProcess {
@@ -151,12 +154,13 @@ func newProcess(t *testing.T, die ...string) *nodeProcess {
 
 func (p *nodeProcess) run(die ...string) {
 	p.t.Helper()
-	args := append(append([]string{}, p.wrap...), testBinary(p.t), "program", "node", p.dir, p.world)
+	args := append(append([]string{}, p.wrap...), cmp.Or(p.exe, testBinary(p.t)), "program", "node", p.dir, p.world)
 	p.cmd = exec.Command(args[0], append(args[1:], die...)...)
 	log, err := os.OpenFile(p.world+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	must(p.t, err)
 	defer log.Close()
 	p.cmd.Stderr = log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: p.alone}
 	p.in, err = p.cmd.StdinPipe()
 	must(p.t, err)
 	out, err := p.cmd.StdoutPipe()

@@ -46,6 +46,7 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
 			n.tellMeaning(rep, e)
+			rep.PeakMB = (e.Peak + 1<<20 - 1) >> 20
 			it.Boot, it.At, it.Wall = e.Boot, e.At, e.Wall
 		}
 	}

@@ -19,6 +19,7 @@ func treeLimits() string {
 type tree struct {
 	pid  int
 	leaf string
+	mem  memLeaf
 	told bool
 }
 

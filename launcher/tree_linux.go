@@ -141,6 +141,7 @@ func (p process) signal(sig syscall.Signal) {
 type tree struct {
 	pid  int
 	leaf string
+	mem  memLeaf
 	told map[process]bool // who has had his TERM, by pid and start
 }
 
@@ -239,6 +240,9 @@ func endTree(ctx context.Context, nonce string, p *Proc) error {
 		alive = ours(nonce, p)
 		if len(alive) == 0 && cgroupEmpty(group) {
 			removeCgroup(group)
+			if p != nil && ourCgroup(p.Memory, nonce) {
+				memLeafOf(p).remove()
+			}
 			return nil
 		}
 		for _, q := range alive {

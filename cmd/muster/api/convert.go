@@ -69,7 +69,7 @@ func ActorText(a board.Actor) string {
 // RunOf is a run as the API shows it.
 func RunOf(v board.View, r *board.Run) Run {
 	x := Run{ID: r.ID, Card: r.Card, Node: r.Node, Role: r.Role, Slot: r.Slot, Profile: r.Profile, Instead: r.Instead, Surface: r.Surface, Harness: r.Harness,
-		Mode: r.Mode, State: r.State, Outcome: r.Outcome, Gone: r.Gone, ExitCode: r.ExitCode, Signal: r.Signal, Means: r.Means, ResetAt: optAt(board.ResetAt(r)), SessionID: r.SessionID, PID: r.PID,
+		Mode: r.Mode, State: r.State, Outcome: r.Outcome, Gone: r.Gone, ExitCode: r.ExitCode, Signal: r.Signal, Means: r.Means, PeakMB: r.PeakMB, ResetAt: optAt(board.ResetAt(r)), SessionID: r.SessionID, PID: r.PID,
 		LeaseS: r.Lease / 1000, StartedAt: at(r.Claimed), Launched: optAt(r.Launched), EndedAt: optAt(r.Ended), GoneAt: optAt(r.GoneAt), Error: r.Error}
 	if n := board.GetNode(v, r.Node); n != nil {
 		x.Node = n.Name

@@ -159,6 +159,7 @@ type Run struct {
 	Signal    string     `json:"signal,omitempty"`
 	Means     string     `json:"means,omitempty"`
 	ResetAt   *time.Time `json:"reset_at,omitempty"`
+	PeakMB    int64      `json:"peak_mb,omitempty"`
 	SessionID string     `json:"session_id"`
 	PID       int64      `json:"pid"`
 	Pane      string     `json:"pane"`
