@@ -307,3 +307,36 @@ func TestFitsMemory(t *testing.T) {
 		t.Fatalf("what runs for long shows in the reading: %v", err)
 	}
 }
+
+// M-13: a review that could start here keeps its place, however many wait that
+// could not: cards that name another machine are not asked, and those that last
+// waited for something else than room are asked last.
+func TestReserveBehindMany(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		fn   func(*Card)
+	}{
+		{"bound elsewhere", func(c *Card) { c.Machine = "borea" }},
+		{"held by themselves", func(c *Card) { c.Waits, c.StartAfter = Reason{Check: "validator"}, 1<<60 }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c := newCaps(t, fmt.Sprintf(oneKept, "1"))
+			c.write(func(w *tx) *Error { // a review has a guard of its own here
+				doc := GetWorkflowDoc(w, "web", 1)
+				doc.Source = append(doc.Source, "statuses: {review: {on: {start: [{by: [platform, manager], guard: card.due, target: reviewing, do: [{claim: {role: reviewer}}]}]}}}\n"...)
+				w.put(TWorkflow, WorkflowKey("web", 1), doc)
+				return nil
+			})
+			c.hold(c.in("ready", nil), "worker", "n-atlas", nil)
+			for range maxLook + 1 {
+				c.in("review", x.fn)
+			}
+			ready := c.in("ready", nil)
+			c.begin()
+			c.want("nobody could start", c.admit(ready, "n-atlas"), "")
+			c.in("review", nil)
+			c.begin()
+			c.want("the last of them could", c.admit(ready, "n-atlas"), "1 kept")
+		})
+	}
+}

@@ -5,9 +5,9 @@ package board
 // of a record is decoded, and nothing is allocated for a card.
 type Glance struct {
 	ID, Board, Status, Stored string
-	SubtaskOf                 string
-	Current                   bool // it has a current run
-	Waits                     bool // a reason why it waits is written
+	SubtaskOf, Machine        string
+	Waits                     string // check of the reason why it waits
+	Current                   bool   // it has a current run
 	Attention                 bool // a person is needed
 }
 
@@ -63,13 +63,27 @@ func (g *Glance) read(key string, val []byte, names map[string]string) bool {
 			g.Current = true
 		case cardSubtaskOf:
 			g.SubtaskOf = string(w.value(&f))
+		case cardMachine:
+			g.Machine = name(names, w.value(&f))
 		case cardWaits:
-			g.Waits = true
+			g.Waits = checkOf(w.value(&f), names)
 		case cardAttention:
 			g.Attention = true
 		}
 	}
 	return true
+}
+
+// checkOf is the check of a stored [Reason].
+func checkOf(val []byte, names map[string]string) string {
+	if len(val) == 0 {
+		return ""
+	}
+	w := wire{src: val[1:]}
+	if f, err := w.field(0); err == nil && f.tag == reasonCheck && f.kind == kindBytes {
+		return name(names, w.value(&f))
+	}
+	return ""
 }
 
 // name is the one copy of a text that many cards have.
@@ -84,6 +98,6 @@ func name(names map[string]string, b []byte) string {
 
 // glance is what [EachGlance] would read of a card.
 func (c *Card) glance() *Glance {
-	return &Glance{ID: c.ID, Board: c.Board, Status: c.Status, Stored: c.Stored, SubtaskOf: c.SubtaskOf,
-		Current: c.Run != "", Waits: c.Waits.Check != "", Attention: c.Attention.Check != ""}
+	return &Glance{ID: c.ID, Board: c.Board, Status: c.Status, Stored: c.Stored, SubtaskOf: c.SubtaskOf, Machine: c.Machine,
+		Waits: c.Waits.Check, Current: c.Run != "", Attention: c.Attention.Check != ""}
 }

@@ -2,16 +2,18 @@ package board
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-
-	"muster/board/workflow"
 )
 
-// maxLook bounds how many waiting cards are looked at for one question whether a
-// place is kept: a claim must not cost what a full plan costs.
-const maxLook = 200
+// Bounds of how many waiting cards are looked at for one question whether a place
+// is kept: a claim must not cost what a full plan costs. Cards that name another
+// machine are not looked at, and those that last waited for room come first; so
+// what keeps no place although it could start waits behind two hundred of its own
+// board, status and machine that all last waited for room, and can not start.
+const (
+	maxLook  = 200 // of one place
+	maxLooks = 1000
+)
 
 // kept is how many places of a cap are kept for others than the candidate
 // (CAP-15..18): all of the reserve's slots as soon as one card waits that it is
@@ -26,7 +28,7 @@ func (r *Room) kept(s *Scope, c *capCount, g *group, row *Held, free float64) (f
 	if err != nil || !ok || slots <= 0 || free > slots { // CAP-17: no number is none
 		return 0, err
 	}
-	if r.waits.any(s.view, c, func(card string) bool { return r.keptFor(s, c, g, row, card) }) {
+	if r.waits.any(s.view, c, row, func(card string) bool { return r.keptFor(s, c, g, row, card) }) {
 		return slots, nil
 	}
 	return 0, nil
@@ -133,155 +135,4 @@ func Paused(v View, b *Board) (by, text string) {
 		return orElse(b.PausedBy, "somebody"), "board " + b.Slug + " is paused by " + b.PausedBy + ": " + b.PausedWhy
 	}
 	return "", ""
-}
-
-// waiting are the cards that places may be kept for: those at rest in a status
-// from which a start may lead to what the reserve of a cap is for. They are read
-// when they are first asked for, and followed from then on.
-type waiting struct {
-	room   *Room
-	loaded bool
-	at     map[string]place
-	cards  map[place][]string // in order, so that every reading asks them alike
-	may    map[place]bool
-}
-
-// place is where cards wait.
-type place struct{ board, status string }
-
-// Index reads what places may be kept for, so that [Room.Change] follows it.
-func (r *Room) Index(v View) { r.waits.load(v) }
-
-func (w *waiting) load(v View) {
-	w.loaded, w.at, w.cards, w.may = true, map[string]place{}, map[place][]string{}, map[place]bool{}
-	if !slices.ContainsFunc(w.room.caps, func(c *capCount) bool { return c.cap.Reserve != nil }) {
-		return
-	}
-	EachGlance(v, nil, func(g *Glance) bool { w.put(g); return true })
-}
-
-// set follows a card; nil: it is not there.
-func (w *waiting) set(id string, c *Card) {
-	if !w.loaded {
-		return
-	}
-	was, had := w.at[id]
-	if w.room.trying {
-		w.room.back(func() {
-			w.drop(id)
-			if had {
-				w.insert(id, was)
-			}
-		})
-	}
-	w.drop(id)
-	if c != nil {
-		w.put(c.glance())
-	}
-}
-
-func (w *waiting) put(c *Glance) {
-	if !c.Current && !Finished(c.Stored) {
-		if at := (place{c.Board, c.Status}); w.watched(at) {
-			w.insert(c.ID, at)
-		}
-	}
-}
-
-func (w *waiting) insert(id string, at place) {
-	list := w.cards[at]
-	if i, found := slices.BinarySearch(list, id); !found {
-		w.cards[at] = slices.Insert(list, i, id)
-	}
-	w.at[id] = at
-}
-
-func (w *waiting) drop(id string) {
-	at, had := w.at[id]
-	if !had {
-		return
-	}
-	list := w.cards[at]
-	if i, found := slices.BinarySearch(list, id); found {
-		w.cards[at] = slices.Delete(list, i, i+1)
-	}
-	delete(w.at, id)
-}
-
-// any asks for each card that places of the cap may be kept for, until one says yes.
-func (w *waiting) any(v View, c *capCount, ask func(card string) bool) bool {
-	if !w.loaded {
-		w.load(v)
-		if w.room.trying { // what was read holds changes that are taken back
-			w.room.back(func() { w.loaded = false })
-		}
-	}
-	looks := 0
-	for _, at := range slices.SortedFunc(maps.Keys(w.cards), place.compare) {
-		if !c.binds(at.board) || !w.mayBeFor(c, at) {
-			continue
-		}
-		for _, card := range w.cards[at] {
-			if looks++; looks > maxLook {
-				return false
-			}
-			if ask(card) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (p place) compare(q place) int {
-	if p.board != q.board {
-		return strings.Compare(p.board, q.board)
-	}
-	return strings.Compare(p.status, q.status)
-}
-
-// watched says whether some cap may keep a place for cards that wait there.
-func (w *waiting) watched(at place) bool {
-	may, known := w.may[at]
-	if !known {
-		may = slices.ContainsFunc(w.room.caps, func(c *capCount) bool { return c.cap.Reserve != nil && c.binds(at.board) && w.mayBeFor(c, at) })
-		w.may[at] = may
-	}
-	return may
-}
-
-// mayBeFor says whether a start of a card that waits there may enter a status
-// that the reserve is for; only what the file alone decides is looked at.
-func (w *waiting) mayBeFor(c *capCount, at place) bool {
-	f := w.room.boards[at.board].flow
-	if f == nil || f.err != nil {
-		return false
-	}
-	for _, tr := range f.wf.Transitions(at.status, f.wf.Dispatch.Start) {
-		if tr.Target == nil || !tr.Admits("platform") || f.never(at.status, tr.Guard) {
-			continue
-		}
-		targets, open := tr.Target.Outcomes()
-		if open || slices.ContainsFunc(targets, func(to string) bool { return statusMatches(f.wf, c.cap.Reserve.For, to) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// statusMatches holds the parts of a filter that a status decides against one.
-func statusMatches(wf *workflow.Workflow, filter workflow.Filter, status string) bool {
-	for _, m := range filter {
-		switch m.Key {
-		case "status":
-			if !slices.Contains(m.Any, any(status)) {
-				return false
-			}
-		case "stored":
-			if !slices.Contains(m.Any, any(wf.StoredAs(status))) {
-				return false
-			}
-		}
-	}
-	return true
 }

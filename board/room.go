@@ -2,6 +2,7 @@ package board
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -376,9 +377,7 @@ func (r *Room) dump() map[string]any {
 	}
 	out["cards"], out["starts"], out["names"] = r.cards, r.starts, r.names
 	for at, list := range r.waits.cards {
-		if len(list) > 0 {
-			out["waiting in "+at.board+" "+at.status] = list
-		}
+		out[fmt.Sprintf("waiting in %+v", at)] = list
 	}
 	for node, rows := range r.nodes {
 		out["on "+node] = slices.Sorted(maps.Keys(rows))

@@ -142,7 +142,7 @@ type Reason struct {
 }
 
 func (r *Reason) fields(w *wire) {
-	str(w, 1, &r.Check)
+	str(w, reasonCheck, &r.Check)
 	str(w, 2, &r.Text)
 	w.int(3, &r.Since)
 }
@@ -186,9 +186,11 @@ type Card struct {
 
 // Tags that a [Glance] reads as well.
 const (
+	reasonCheck   = 1
 	cardBoard     = 2
 	cardStatus    = 4
 	cardStored    = 5
+	cardMachine   = 8
 	cardRun       = 14
 	cardSubtaskOf = 30
 	cardWaits     = 36
@@ -203,7 +205,7 @@ func (c *Card) fields(w *wire) {
 	str(w, cardStored, &c.Stored)
 	str(w, 6, &c.Previous)
 	str(w, 7, &c.Assignee)
-	str(w, 8, &c.Machine)
+	str(w, cardMachine, &c.Machine)
 	w.int(9, &c.Priority)
 	w.int(10, &c.Created)
 	w.int(11, &c.Updated)

@@ -24,7 +24,7 @@ func (l *Loop) scan() {
 			if c.Current || board.Finished(c.Stored) {
 				return true
 			}
-			if starts(c.Board, c.Status) || c.Waits { // of many cards at rest nothing is kept in memory (goal P8)
+			if starts(c.Board, c.Status) || c.Waits != "" { // of many cards at rest nothing is kept in memory (goal P8)
 				l.dirty[c.ID] = true
 			}
 			return true
@@ -186,7 +186,7 @@ func (l *Loop) scanBoards(v board.View, changed map[string]bool) {
 		}
 		starts := l.startable(v)
 		board.EachGlance(v, b, func(c *board.Glance) bool {
-			if !c.Current && (starts(c.Board, c.Status) || c.Waits || l.queue.has(c.ID)) {
+			if !c.Current && (starts(c.Board, c.Status) || c.Waits != "" || l.queue.has(c.ID)) {
 				l.dirty[c.ID] = true
 			}
 			return true
