@@ -188,10 +188,7 @@ func TestCooldownAndReserves(t *testing.T) {
 	review, ready := c.in("review", nil), c.in("ready", nil)
 	c.begin()
 	c.want("while the review could start", c.admit(ready, "n-atlas"), "1 kept")
-	c.write(func(x *tx) *Error {
-		x.put(TCool, "account/acme", &Cooldown{Account: "account/acme", What: "acme", Until: c.now + 1000})
-		return nil
-	})
+	c.write(func(x *tx) *Error { x.coolFor("account/acme", 1000); return nil })
 	c.begin()
 	c.want("while its account is under a limit", c.admit(ready, "n-atlas"), "")
 	c.hold(review, "reviewer", "n-atlas", nil)

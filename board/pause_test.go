@@ -26,7 +26,8 @@ version: 1
 name: web
 extends: default
 params: {reviewer: rev, running: null, board: null, machine: null, profile: null, harness: null, model: null, card: null, starts: null, kept: null}
-profiles: {sh: {harness: command, args: [true]}, rev: {harness: command, verdict: explicit, args: [true]}}
+harnesses: {agent: {headless: {fresh: [agent], resume: [agent, again]}, session: minted}}
+profiles: {sh: {harness: command, args: [true]}, ag: {harness: agent}, rev: {harness: command, verdict: explicit, args: [true]}}
 dispatch:
   capacity:
     - {description: f, counts: runs, scope: fleet, max: params.running}
@@ -39,75 +40,121 @@ dispatch:
     - {description: s, counts: starts, scope: machine, max: params.starts}
 `
 
-// M-14, M-16, DSP-16, CAP-05: the table of DESIGN.md: which way in is held by what.
-// The executor holds them all, whatever the leader has planned before.
+// waysIn are the ways in which a card comes to a run. Each asks as it does in a
+// fleet; prepare is what happened before.
+var waysIn = []struct {
+	name    string
+	prepare func(w *world, id string)
+	ask     func(w *world, id string) *Error
+}{
+	{"planner", nil, byPlan},
+	{"manual", nil, func(w *world, id string) *Error { return w.through(byAnn, VStart, Start{Card: id}, "n-atlas") }},
+	{"manual by force", nil, func(w *world, id string) *Error {
+		return w.through(byAnn, VStart, Start{Card: id, Force: true, Why: "now"}, "n-atlas")
+	}},
+	{"deferred", func(w *world, id string) { // it was refused before, and nothing is kept of that
+		w.ok(VPause, Pause{Why: "x"})
+		refused(w.t, byPlan(w, id), "pause", "")
+		w.ok(VResume, Pause{})
+	}, byPlan},
+	{"resumed", func(w *world, id string) { // its session goes on
+		w.set(id, func(c *Card) { c.Assignee = "ag" })
+		w.requeue(id)
+	}, byPlan},
+	{"adopted", nil, func(w *world, id string) *Error {
+		return w.ask(byAnn, VAdopt, Adopt{Card: id}, vouch("s-1", func(v *Vouch) { v.Harness = "agent" })).Err
+	}},
+	{"requeued", (*world).requeue, byPlan},
+}
+
+func byPlan(w *world, id string) *Error {
+	return w.through(Platform(), VStart, Start{Card: id, Node: "n-atlas"}, "")
+}
+
+// requeue takes a card's run away, so that it waits anew.
+func (w *world) requeue(id string) {
+	r := w.started(id)
+	w.must(id, "reclaim", manager)
+	w.gone(r.ID)
+}
+
+// M-14, M-16, DSP-16, LAU-04, CAP-05: the table of DESIGN.md: which way in is held by
+// what. The executor holds them all, whatever the leader has planned before.
 func TestWaysIn(t *testing.T) {
-	const all, force = "all", "but by force"
+	const force, adopted = "manual by force", "adopted"
+	everybody := []string{"planner", "manual", force, "deferred", "resumed", adopted, "requeued"}
+	cap := func(board, params string) func(w *world, _ string) {
+		return func(w *world, _ string) {
+			if board != "web" {
+				w.board(board, everyCap)
+			}
+			w.params(board, params)
+		}
+	}
 	for _, x := range []struct {
-		name, holds, check string
-		set                func(w *world, card string)
+		name, check string
+		free        []string // the ways that are not held by it
+		set         func(w *world, card string)
 	}{
-		{"cap of the fleet", force, "cap", func(w *world, _ string) { w.params("web", `{"running":0}`) }},
-		{"cap of the board", force, "cap", func(w *world, _ string) { w.params("web", `{"board":0}`) }},
-		{"cap of the machine", force, "cap", func(w *world, _ string) { w.params("web", `{"machine":0}`) }},
-		{"cap of the profile", force, "cap", func(w *world, _ string) { w.params("web", `{"profile":0}`) }},
-		{"cap of the harness", force, "cap", func(w *world, _ string) { w.params("web", `{"harness":0}`) }},
-		{"cap of the model", force, "cap", func(w *world, _ string) { w.params("web", `{"model":0}`) }},
-		{"cap of the card", force, "cap", func(w *world, _ string) { w.params("web", `{"card":0}`) }},
-		{"cap of starts", force, "cap", func(w *world, _ string) { w.params("web", `{"starts":0}`) }},
-		{"another board's cap", force, "cap", func(w *world, _ string) { w.board("ops", everyCap); w.params("ops", `{"running":0}`) }},
-		{"reserve", force, "cap", func(w *world, _ string) {
+		{"cap of the fleet", "cap", []string{force, adopted}, cap("web", `{"running":0}`)},
+		{"cap of the board", "cap", []string{force, adopted}, cap("web", `{"board":0}`)},
+		{"cap of the machine", "cap", []string{force, adopted}, cap("web", `{"machine":0}`)},
+		{"cap of the assignee", "cap", []string{force, adopted}, cap("web", `{"profile":0}`)},
+		{"cap of the harness", "cap", []string{force, adopted}, cap("web", `{"harness":0}`)},
+		{"cap of the model", "cap", []string{force, adopted}, cap("web", `{"model":0}`)},
+		{"cap of the card", "cap", []string{force, adopted}, cap("web", `{"card":0}`)},
+		{"cap of starts", "cap", []string{force, adopted}, cap("web", `{"starts":0}`)},
+		{"another board's cap", "cap", []string{force, adopted}, cap("ops", `{"running":0}`)},
+		{"reserve", "cap", []string{force, adopted}, func(w *world, _ string) {
 			w.params("web", `{"machine":1,"kept":1}`)
 			id := w.add("r", nil)
 			w.set(id, func(c *Card) { c.Status, c.Stored = "review", "review" })
 		}},
-		{"pause of the fleet", force, "pause", func(w *world, _ string) { w.ok(VPause, Pause{Why: "upgrade"}) }},
-		{"pause of the board", force, "pause", func(w *world, _ string) { w.ok(VPause, Pause{Board: "web", Why: "upgrade"}) }},
-		{"respawn guard", force, "rate_limit", func(w *world, id string) {
+		{"rate limit of the account", "cooldown", []string{force, adopted}, func(w *world, id string) {
+			w.set(id, func(c *Card) { c.Assignee = "ag" })
+			w.write(func(x *tx) *Error { x.coolFor("machine/n-atlas/agent", 60_000); return nil })
+		}},
+		{"respawn guard", "blocker_auth", []string{force, adopted}, func(w *world, id string) {
 			r := w.started(id)
-			w.must(id, "exited", Platform(), "code", int64(75))
+			w.must(id, "exited", Platform(), "code", int64(1), "error", "HTTP 403")
 			w.gone(r.ID)
 		}},
-		{"drain", all, "drain", func(w *world, _ string) { w.ok(VDrain, Drain{Node: "atlas", Why: "moves"}) }},
-		{"ESTOP", all, "estop", func(w *world, _ string) {
+		{"pause of the fleet", "pause", []string{force}, func(w *world, _ string) { w.ok(VPause, Pause{Why: "upgrade"}) }},
+		{"pause of the board", "pause", []string{force}, func(w *world, _ string) { w.ok(VPause, Pause{Board: "web", Why: "upgrade"}) }},
+		{"drain", "drain", nil, func(w *world, _ string) { w.ok(VDrain, Drain{Node: "atlas", Why: "moves"}) }},
+		{"ESTOP", "estop", []string{adopted}, func(w *world, _ string) { // it governs launches, and nothing is launched
 			r := w.nodes["n-atlas"]
 			r.Estop = true
 			w.nodes["n-atlas"] = r
 		}},
-		{"guard", all, NoTransition, func(w *world, id string) { w.set(id, func(c *Card) { c.Status, c.Stored = "blocked", "blocked" }) }},
-		{"current run", all, "", func(w *world, id string) { w.started(id) }},
-		{"occupied slot", all, "session_not_gone", func(w *world, id string) {
+		{"guard", NoTransition, nil, func(w *world, id string) { w.set(id, func(c *Card) { c.Status, c.Stored = "blocked", "blocked" }) }},
+		{"current run", "", nil, func(w *world, id string) { w.started(id) }},
+		{"occupied slot", "session_not_gone", nil, func(w *world, id string) {
 			w.started(id)
 			w.must(id, "cancel", manager)
 			w.must(id, "reopen", manager)
 		}},
-		{"another board's pause", "nobody", "", func(w *world, _ string) { w.board("ops", ""); w.ok(VPause, Pause{Board: "ops", Why: "x"}) }},
-		{"eligible", "nobody", "", func(w *world, _ string) {
+		{"another board's pause", "", everybody, func(w *world, _ string) { w.board("ops", ""); w.ok(VPause, Pause{Board: "ops", Why: "x"}) }},
+		{"eligible", "", everybody, func(w *world, _ string) { // it is the plan's: see TestPlanWaysIn
 			r := w.nodes["n-atlas"]
 			r.Pressure = "critical"
 			w.nodes["n-atlas"] = r
 		}},
 	} {
-		for _, way := range []string{"planner", "manual", "by force"} {
-			t.Run(x.name+"/"+way, func(t *testing.T) {
+		for _, way := range waysIn {
+			t.Run(x.name+"/"+way.name, func(t *testing.T) {
 				w := newWorld(t, everyCap)
 				id := w.add("x", func(c *Card) { c.Assignee = "sh" })
-				x.set(w, id)
-				var err *Error
-				switch way {
-				case "planner":
-					err = w.through(Platform(), VStart, Start{Card: id, Node: "n-atlas"}, "")
-				case "manual":
-					err = w.through(byAnn, VStart, Start{Card: id}, "n-atlas")
-				default:
-					err = w.through(byAnn, VStart, Start{Card: id, Force: true, Why: "now"}, "n-atlas")
+				if way.prepare != nil {
+					way.prepare(w, id)
 				}
-				if held := x.holds == all || x.holds == force && way != "by force"; !held {
-					if err != nil {
-						t.Fatalf("refused: %v", err)
-					}
-					if r := LastRun(w.v, w.card(id)); r == nil || r.Forced != (way == "by force") {
-						t.Fatalf("run %+v; forced runs are marked, and no others", r)
+				w.after(120) // a round is over
+				x.set(w, id)
+				err := way.ask(w, id)
+				if contains(x.free, way.name) {
+					r := LastRun(w.v, w.card(id))
+					if err != nil || r == nil || r.Forced != (way.name == force) || (r.Mode == ModeResume) != (way.name == "resumed") {
+						t.Fatalf("%v; run %+v; forced runs are marked, and no others", err, r)
 					}
 					return
 				}
@@ -117,6 +164,11 @@ func TestWaysIn(t *testing.T) {
 			})
 		}
 	}
+}
+
+// coolFor puts an account under a limit.
+func (t *tx) coolFor(account string, ms int64) {
+	t.put(TCool, account, &Cooldown{Account: account, What: account, Until: t.env.Now + ms})
 }
 
 func (e *Error) check() string {

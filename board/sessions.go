@@ -116,6 +116,9 @@ func (t *tx) attachProfile(b *Board, c *Card, v *Vouch, name string) (*workflow.
 // the transaction of the claim; set before, a start could pick them up (SES-25, SES-26).
 func (t *tx) attachable(c *Card, v *Vouch) *Error {
 	n := GetNode(t, v.Node)
+	if n.Draining {
+		return Errorf(Refused, "card %s: %s is draining: it takes nothing new, a session that is there neither", c.ID, n.Name).WithCheck("drain").WithHint("muster node undrain %s", n.Name)
+	}
 	if c.Machine != "" && c.Machine != n.Name && c.Machine != n.ID {
 		return Errorf(Refused, "card %s is on %s, and session %s on %s", c.ID, c.Machine, v.Session, n.Name).WithCheck("machine").
 			WithHint("move the card first: muster move %s --machine %s", c.ID, n.Name)

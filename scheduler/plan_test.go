@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,6 +142,58 @@ func TestClaimedElsewhere(t *testing.T) {
 	}
 	if c := r.card(id); c.Failures != 0 || c.Runs != 1 {
 		t.Fatalf("%d failures, %d runs", c.Failures, c.Runs)
+	}
+}
+
+// M-14: order and eligibility hold every start that the loop plans, however the
+// card came to wait; a person's start passes both (see board's TestWaysIn for the rest).
+func TestPlanWaysIn(t *testing.T) {
+	r := newRig(t, shell+"  ag: {harness: agent}\nharnesses: {agent: {headless: {fresh: [agent], resume: [agent, again]}, session: minted}}\n", "atlas", "borea")
+	ended := func(profile string) string {
+		id := r.add(profile)
+		r.must(board.Platform(), board.VStart, board.Start{Card: id, Node: "n-atlas"})
+		run := r.run(r.card(id).Run)
+		r.launch(run)
+		r.person(board.VEvent, board.FireEvent{Card: id, Event: "reclaim"})
+		r.report(run.Node, board.Report{Kind: board.ReportGone, Run: run.ID})
+		return id
+	}
+	ways := map[string]string{"requeued": ended("sh"), "resumed": ended("ag"), "planner": r.add("sh")}
+	ways["deferred"] = r.add("sh")
+	r.person(board.VPause, board.Pause{Why: "x"})
+	if list, waits := Plan(r.input()); len(list) != 0 || len(waits) != 4 {
+		t.Fatalf("paused: started %s, %d wait", starts(list), len(waits))
+	}
+	r.person(board.VResume, board.Pause{})
+	for i, way := range []string{"deferred", "resumed", "requeued", "planner"} {
+		p := int64(9 - i)
+		r.person(board.VCardEdit, board.CardEdit{Card: ways[way], CardFields: board.CardFields{Priority: &p}})
+	}
+	pressure := func(level string) {
+		for _, id := range []string{"n-atlas", "n-borea"} {
+			r.set(id, board.Reading{State: board.NodeOnline, Slots: 2, Pressure: level})
+		}
+	}
+	pressure("critical")
+	list, waits := Plan(r.input())
+	for _, w := range waits {
+		if w.Check != "eligible" {
+			t.Errorf("%s waits for %s: %s", w.Card, w.Check, w.Text)
+		}
+	}
+	b, _ := json.Marshal(board.Start{Card: ways["planner"]})
+	manual := &board.Request{Actor: board.Actor{Kind: board.ActorPerson, Name: "ann", Node: "n-atlas"}, Verb: board.VStart, Args: b}
+	if err := Prepare(r.v, r.ws, r.state, r.now(), manual); len(list) != 0 || err != nil {
+		t.Fatalf("under critical pressure: started %s; a person's start: %v", starts(list), err)
+	}
+	pressure("normal")
+	list, _ = Plan(r.input())
+	var order []string
+	for _, s := range list {
+		order = append(order, s.Card)
+	}
+	if want := []string{ways["deferred"], ways["resumed"], ways["requeued"], ways["planner"]}; !slices.Equal(order, want) {
+		t.Fatalf("started %v, want %v", order, want)
 	}
 }
 
