@@ -9,6 +9,7 @@ import (
 // DryAnswer is what a round would do now, planned as a round is, with nothing written (MEM-05).
 type DryAnswer struct {
 	Live    bool      `json:"live"`    // with the leader's readings
+	Seq     uint64    `json:"seq"`     // of the state it was planned on
 	Would   []DryRow  `json:"would"`   // in the order of the starts
 	Waiting []DryWait `json:"waiting"` // at most dryWaits
 	More    int       `json:"more,omitempty"`
@@ -52,7 +53,8 @@ func DryRun(in Input, slug string, live bool) *DryAnswer {
 			return board.Reading{State: cmp.Or(n.State, board.NodeOnline), AgeMS: -1, Slots: n.Slots, Pressure: "unknown"}
 		}
 	}
-	a := &DryAnswer{Live: live, Would: []DryRow{}, Waiting: []DryWait{}}
+	in.Nodes = frozen(in.Nodes)
+	a := &DryAnswer{Live: live, Seq: in.View.Seq(), Would: []DryRow{}, Waiting: []DryWait{}}
 	starts, waits := Plan(in)
 	of := func(card string) (string, bool) {
 		c := board.GetCard(in.View, card)
@@ -82,31 +84,4 @@ func DryRun(in Input, slug string, live bool) *DryAnswer {
 		}
 	}
 	return a
-}
-
-// passed is a node that the last plan passed by.
-type passed struct {
-	until int64
-	why   string
-}
-
-// passBy keeps which nodes this plan passes by, for who asks from outside (Aside).
-func (l *Loop) passBy(in Input) {
-	by := map[string]passed{}
-	for node := range l.asides.nodes {
-		if until, why := in.Aside(node); until > 0 {
-			by[node] = passed{until, why}
-		}
-	}
-	l.mu.Lock()
-	l.passed = by
-	l.mu.Unlock()
-}
-
-// Aside tells which nodes the loop passes by, as [Input].Aside does; it may be called from anywhere.
-func (l *Loop) Aside(node string) (until int64, why string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.passed[node]
-	return p.until, p.why
 }

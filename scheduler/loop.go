@@ -83,7 +83,7 @@ type Loop struct {
 
 	mu       sync.Mutex
 	rounds   []*Round
-	passed   map[string]passed // nodes that the last plan passed by
+	passed   passed
 	examined uint64
 }
 
@@ -155,6 +155,7 @@ func (l *Loop) round(ctx context.Context) *Round {
 	starts, reasons := l.plan(r)
 	r.phase("plan", &at)
 	reasons = append(reasons, l.start(ctx, r, starts)...)
+	l.putOff()
 	r.phase("start", &at)
 	l.record(ctx, reasons)
 	r.phase("reasons", &at)

@@ -549,3 +549,60 @@ func TestRoundsOfAnyNumber(t *testing.T) {
 		}
 	}
 }
+
+// What holds the first of a line holds those behind it: when that changes they are told, tried or not.
+func TestLoopTellsTheLine(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		r.person(board.VPause, board.Pause{Why: "upgrade"})
+		var ids []string
+		for range 6 {
+			ids = append(ids, r.add("sh"))
+		}
+		checks := func(want string) {
+			r.t.Helper()
+			synctest.Wait()
+			for _, id := range ids {
+				if c := r.card(id); c.Run == "" && c.Waits.Check != want {
+					r.t.Errorf("%s waits for %+v, want %s", id, c.Waits, want)
+				}
+			}
+		}
+		checks("pause")
+		r.person(board.VResume, board.Pause{})
+		checks("cap")
+		r.person(board.VPause, board.Pause{Why: "again"})
+		checks("pause")
+		if n := len(r.current()); n != 2 {
+			r.t.Fatalf("%d run, want 2", n)
+		}
+	})
+}
+
+// MEM-05: a dry run passes by the cards that the loop passes by, because the
+// executor refused their starts, and says until when.
+func TestDryRunKnowsWhatIsPutOff(t *testing.T) {
+	inBubble(t, shell, []string{"atlas"}, func(r *rig) {
+		r.mu.Lock()
+		r.refuse = board.VStart
+		r.mu.Unlock()
+		id := r.add("sh")
+		synctest.Wait()
+		in := r.input()
+		in.Later = r.loop.Later
+		a := DryRun(in, "", true)
+		if len(a.Would) != 0 || len(a.Waiting) != 1 || a.Waiting[0].WaitS != backoffFirst/1000 || !strings.Contains(a.Waiting[0].Text, "not now; it is tried again") {
+			r.t.Fatalf("%+v", a)
+		}
+		if w, _ := Why(in, id, true); w.Values["wait_s"] != int64(backoffFirst/1000) || !strings.Contains(w.Text, "not now") {
+			r.t.Fatalf("why: %+v", w)
+		}
+		r.mu.Lock()
+		r.refuse = ""
+		r.mu.Unlock()
+		time.Sleep(backoffFirst * time.Millisecond)
+		synctest.Wait()
+		if r.card(id).Run == "" || r.loop.Later(id) != 0 {
+			r.t.Fatalf("put off until %d; %+v", r.loop.Later(id), r.card(id).Waits)
+		}
+	})
+}

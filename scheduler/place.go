@@ -13,7 +13,9 @@ import (
 type reason struct {
 	Check, Text string
 	Until       int64
-	everywhere  bool // the profile is under a limit on every machine that it fits
+	everywhere  bool     // the profile is under a limit on every machine that it fits
+	node        string   // who says it
+	each        []reason // of the whole: what each machine says
 }
 
 // refused is a refusal of the domain as a reason: which card it is about is
@@ -84,6 +86,7 @@ func choose(in Input, s *board.Scope, p *board.StartPlan, room *board.Room, admi
 			}
 		}
 		if refusal != nil {
+			refusal.node = n.Name
 			why = append(why, *refusal)
 			continue
 		}
@@ -101,7 +104,7 @@ func choose(in Input, s *board.Scope, p *board.StartPlan, room *board.Room, admi
 		return best.node, reason{}
 	}
 	one := combine(why, len(fleet))
-	one.everywhere = cold && !warm
+	one.everywhere, one.each = cold && !warm, why
 	return nil, one
 }
 

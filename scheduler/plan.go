@@ -20,6 +20,22 @@ type Input struct {
 	// Aside tells which nodes are passed by until when (ms) because they refuse
 	// what they are given; nil: none.
 	Aside func(node string) (until int64, why string)
+	// Later tells until when (ms) a card is not tried, because its starts were
+	// refused for no reason that a plan sees; nil, or 0: it is.
+	Later func(card string) (until int64)
+}
+
+// frozen asks for each node once: one plan is made of one reading of it (M-31).
+func frozen(nodes func(string) board.Reading) func(string) board.Reading {
+	seen := map[string]board.Reading{}
+	return func(id string) board.Reading {
+		r, ok := seen[id]
+		if !ok {
+			r = nodes(id)
+			seen[id] = r
+		}
+		return r
+	}
 }
 
 // fleet is the node list, in order of ids.
@@ -114,6 +130,11 @@ func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 	b := board.GetBoard(in.View, cand.board)
 	if c == nil || b == nil || c.Run != "" {
 		return nil, nil
+	}
+	if in.Later != nil {
+		if until := in.Later(c.ID); until > in.Now {
+			return wait(orElse(c.Waits.Check, "refused"), orElse(c.Waits.Text, "its start was refused")+"; it is tried again then", false, until)
+		}
 	}
 	if by, text := board.Paused(in.View, b); by != "" {
 		return wait("pause", text, true, 0)

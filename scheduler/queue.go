@@ -14,6 +14,8 @@ type queue struct {
 type line struct {
 	cards  []*Candidate
 	sorted bool
+	said   string // check that the first of them waits for
+	told   int    // so many of the first were told
 }
 
 func newQueue() *queue {
@@ -40,10 +42,13 @@ func (q *queue) add(list []*Candidate) {
 		if l.sorted && len(list) <= 32 {
 			at, _ := slices.BinarySearchFunc(l.cards, c, before)
 			l.cards = slices.Insert(l.cards, at, c)
+			if at < l.told { // who comes is told by itself
+				l.told++
+			}
 			continue
 		}
 		l.cards = append(l.cards, c)
-		l.sorted = false
+		l.sorted, l.told = false, 0
 	}
 }
 
@@ -58,6 +63,9 @@ func (q *queue) remove(card string) {
 	l.sort()
 	if at, ok := slices.BinarySearchFunc(l.cards, c, before); ok {
 		l.cards = slices.Delete(l.cards, at, at+1)
+		if at < l.told {
+			l.told--
+		}
 	}
 	if len(l.cards) == 0 {
 		delete(q.lines, c.sig)

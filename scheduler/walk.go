@@ -23,7 +23,8 @@ func (l *Loop) plan(r *Round) (starts []Start, reasons []board.CardReason) {
 		return nil, nil
 	}
 	_ = l.cfg.Store.View(func(v board.View) error {
-		in := Input{View: v, Workflows: l.cfg.Workflows, Nodes: l.cfg.Contacts.State, Now: r.Time, Fleet: l.fleet, Aside: l.asides.of(v, l.room, r.Time, l.cfg.Contacts.State)}
+		nodes := frozen(l.cfg.Contacts.State)
+		in := Input{View: v, Workflows: l.cfg.Workflows, Nodes: nodes, Now: r.Time, Fleet: l.fleet, Aside: l.asides.of(v, l.room, r.Time, nodes)}
 		l.passBy(in)
 		fresh := l.refresh(in, &reasons)
 		l.room.Try()
@@ -127,10 +128,38 @@ func (l *Loop) walk(in Input, r *Round, fresh []*Candidate, reasons *[]board.Car
 	}
 	for _, cand := range fresh { // not tried, because the first of its signature was refused: for the same reason
 		if w := full[cand.sig]; w != nil && !tried[cand.Card] {
-			l.wait(board.GetCard(in.View, cand.Card), &Wait{Card: cand.Card, Check: w.Check, Text: own(w, cand.Card)}, reasons)
+			l.wait(board.GetCard(in.View, cand.Card), &Wait{Card: cand.Card, Check: w.Check, Text: w.Text}, reasons)
 		}
 	}
+	for sig, w := range full {
+		l.tellLine(in, l.queue.lines[sig], w, reasons)
+	}
 	return starts
+}
+
+// toldAhead is how many cards of a line are told what their first waits for.
+const toldAhead = 200
+
+// tellLine tells the next in a line when the check that holds its first has
+// changed: they were not tried. Who stands further behind is told on coming nearer.
+func (l *Loop) tellLine(in Input, x *line, w *Wait, reasons *[]board.CardReason) {
+	if x == nil {
+		return
+	}
+	if x.said != w.Check {
+		x.said, x.told = w.Check, 0
+	}
+	ahead := min(len(x.cards), toldAhead)
+	if x.told >= ahead/2 && x.told > 0 {
+		return
+	}
+	x.sort()
+	for _, cand := range x.cards[x.told:ahead] {
+		if c := board.GetCard(in.View, cand.Card); c != nil && c.Waits.Check != w.Check {
+			l.wait(c, &Wait{Card: cand.Card, Check: w.Check, Text: w.Text}, reasons)
+		}
+	}
+	x.told = ahead
 }
 
 // parked notes what a candidate that was not started waits for.
@@ -143,14 +172,6 @@ func (l *Loop) parked(cand *Candidate, w *Wait, full map[string]*Wait) {
 		l.timers.set(cand.Card, w.Until)
 		l.queue.remove(cand.Card)
 	}
-}
-
-// own is another card's wait in this card's words.
-func own(w *Wait, card string) string {
-	if head := "card " + w.Card + ": "; len(w.Text) > len(head) && w.Text[:len(head)] == head {
-		return "card " + card + ": " + w.Text[len(head):]
-	}
-	return w.Text
 }
 
 // wait notes a changed reason; one that stands already is not written again.

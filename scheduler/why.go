@@ -30,6 +30,7 @@ func Why(in Input, id string, live bool) (*WhyAnswer, *board.Error) {
 	if c == nil {
 		return nil, board.Errorf(board.NotFound, "no card %q", clip(id, 60)).WithHint("see: muster card list")
 	}
+	in.Nodes = frozen(in.Nodes)
 	a := &WhyAnswer{Card: c.ID, Status: c.Status, Live: live, Values: map[string]any{}}
 	switch {
 	case c.Run != "":
@@ -131,7 +132,7 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 		}
 	}
 	room.Undo()
-	a.readings(in, room)
+	a.readings(in, room, c)
 	a.fix(c)
 }
 
@@ -148,12 +149,27 @@ func (a *WhyAnswer) describe(in Input, ids []string) (out []string) {
 	return out
 }
 
-// readings lists what each machine looks like, in the values.
-func (a *WhyAnswer) readings(in Input, room *board.Room) {
+// readings lists what each machine looks like, and what it says to a start of the card.
+func (a *WhyAnswer) readings(in Input, room *board.Room, c *board.Card) {
+	says := map[string]reason{}
+	if s, err := board.NewScope(in.View, in.Workflows, board.GetBoard(in.View, c.Board), c, in.Now, in.Nodes); err == nil {
+		if p, refusal := s.PlanStart(); refusal == nil {
+			a.Values["profile"], a.Values["role"], a.Values["slot"], a.Values["target"] = p.Profile.Name, p.Role, p.Slot, p.Target
+			_, why := place(in, s, p, room)
+			for _, x := range why.each {
+				says[x.node] = x
+			}
+		}
+	}
 	m := map[string]any{}
 	for _, n := range in.Fleet {
 		r := in.Nodes(n.ID)
-		m[n.Name] = map[string]any{"state": r.State, "slots": n.Slots, "held": room.Held(n.ID), "memory_pressure": r.Pressure, "estop": r.Estop, "draining": n.Draining}
+		x := map[string]any{"state": r.State, "slots": n.Slots, "held": room.Held(n.ID), "memory_pressure": r.Pressure, "free_mb": r.FreeMB, "load": r.Load,
+			"estop": r.Estop, "draining": n.Draining}
+		if no, refused := says[n.Name]; refused {
+			x["check"], x["text"] = no.Check, no.Text
+		}
+		m[n.Name] = x
 	}
 	a.Values["machines"] = m
 }

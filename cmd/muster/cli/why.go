@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -16,17 +17,25 @@ import (
 )
 
 func (a *app) whyCmd() *cobra.Command {
-	return verb("why [CARD]", "why a card is where it is, and what would change it", 0, 1, func(c *cobra.Command, args []string) error {
+	var all bool
+	c := verb("why [CARD]", "why a card is where it is, and what would change it", 0, 1, func(c *cobra.Command, args []string) error {
 		id, err := a.cardArg(args)
 		if err != nil {
 			return err
 		}
 		ans, err := a.get(c.Context(), "/v1/cards/"+url.PathEscape(id)+"/why", nil)
-		return show(a, ans, err, func(w api.Why) []string { return []string{w.Check} }, a.printWhy)
+		return show(a, ans, err, func(w api.Why) []string { return []string{w.Check} }, func(w api.Why) { a.printWhy(w, all) })
 	})
+	c.Long = `why a card is where it is, and what would change it
+
+With --all also the values that were compared, and what each machine says to a start. Asked of the leader, which has the
+readings of the machines; without one from this node's copy, and it says so.`
+	c.Example = "  muster why web-12\n  muster why web-12 --all"
+	c.Flags().BoolVar(&all, "all", false, "the values that were compared, and what each machine says")
+	return c
 }
 
-func (a *app) printWhy(w api.Why) {
+func (a *app) printWhy(w api.Why, all bool) {
 	a.printf("%s is %s: %s\n", a.color(bold, oneLine(w.Card)), oneLine(w.Status), visible(orElse(w.Text, "nothing holds it")))
 	since, position := "", ""
 	if w.Since != nil {
@@ -40,11 +49,10 @@ func (a *app) printWhy(w api.Why) {
 		live = "no: from this node's copy, without the leader's readings"
 	}
 	a.fields([][2]string{{"check", w.Check}, {"since", since}, {"position", position}, {"live", live}, {"what helps", w.Fix}})
-	keys := make([]string, 0, len(w.Values))
-	for k := range w.Values {
-		keys = append(keys, k)
+	if !all {
+		return
 	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(w.Values))
 	for _, k := range keys {
 		if m, ok := w.Values[k].(map[string]any); ok && k == "machines" {
 			a.printMachines(m)
@@ -60,19 +68,11 @@ func (a *app) printWhy(w api.Why) {
 }
 
 func (a *app) printMachines(m map[string]any) {
-	names := make([]string, 0, len(m))
-	for n := range m {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	t := a.table("  MACHINE", "STATE", "SESSIONS", "MEMORY", "ESTOP")
-	for _, n := range names {
+	t := a.table("  MACHINE", "STATE", "SESSIONS", "MEMORY", "SAYS")
+	for _, n := range slices.Sorted(maps.Keys(m)) {
 		x, _ := m[n].(map[string]any)
-		stop := ""
-		if x["estop"] == true {
-			stop = "yes"
-		}
-		t.row("  "+n, x["state"], fmt.Sprintf("%v of %v", x["held"], x["slots"]), x["memory_pressure"], stop)
+		says, _ := x["text"].(string)
+		t.row("  "+n, x["state"], fmt.Sprintf("%v of %v", x["held"], x["slots"]), x["memory_pressure"], orElse(says, "it could start here"))
 	}
 	t.print(a.io.Out)
 }

@@ -123,7 +123,7 @@ func (n *Node) why(card string) (any, error) {
 	var a *scheduler.WhyAnswer
 	err := n.store.View(func(v board.View) error {
 		var err *board.Error
-		a, err = scheduler.Why(scheduler.Input{View: v, Workflows: n.flows, Nodes: n.lease.State, Now: max(v.Time(), n.boardNow())}, card, live)
+		a, err = scheduler.Why(n.planInput(v), card, live)
 		if err != nil {
 			return err
 		}

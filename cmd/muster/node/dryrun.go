@@ -31,12 +31,18 @@ func (n *Node) dryRun(slug string) (*scheduler.DryAnswer, error) {
 	_, live := n.store.LeaderTerm()
 	var a *scheduler.DryAnswer
 	err := n.store.View(func(v board.View) error {
-		in := scheduler.Input{View: v, Workflows: n.flows, Nodes: n.lease.State, Now: max(v.Time(), n.boardNow())}
-		if loop := n.lease.loop(); loop != nil {
-			in.Aside = loop.Aside
-		}
-		a = scheduler.DryRun(in, slug, live)
+		a = scheduler.DryRun(n.planInput(v), slug, live)
 		return nil
 	})
 	return a, err
+}
+
+// planInput is what a plan from outside of the loop is made from: with what the
+// loop remembers, when this node leads.
+func (n *Node) planInput(v board.View) scheduler.Input {
+	in := scheduler.Input{View: v, Workflows: n.flows, Nodes: n.lease.State, Now: max(v.Time(), n.boardNow())}
+	if loop := n.lease.loop(); loop != nil {
+		in.Aside, in.Later = loop.Aside, loop.Later
+	}
+	return in
 }

@@ -26,6 +26,21 @@ func memory() (free, total int64, ok bool) {
 	return total * int64(level) / 100, total, true
 }
 
+// memoryPressure is the kernel's own level: 1 normal, 2 warning, 4 critical;
+// without one it is what is available.
+func memoryPressure(free, total int64) string {
+	switch level, err := unix.SysctlUint32("kern.memorystatus_vm_pressure_level"); {
+	case err != nil:
+	case level == 1:
+		return "normal"
+	case level == 2:
+		return "elevated"
+	case level == 4:
+		return "critical"
+	}
+	return pressure(free, total)
+}
+
 func load1() float64 {
 	s, err := unix.Sysctl("vm.loadavg")
 	if err != nil {

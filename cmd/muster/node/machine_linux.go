@@ -33,6 +33,41 @@ func memory() (free, total int64, ok bool) {
 	return m["MemAvailable"] / 1024, m["MemTotal"] / 1024, m["MemTotal"] > 0 && m["MemAvailable"] > 0
 }
 
+// memoryPressure is the worse of what is available and of what the kernel says
+// that programs wait for memory (PSI), where it tells.
+func memoryPressure(free, total int64) string {
+	level := pressure(free, total)
+	text, err := os.ReadFile("/proc/pressure/memory")
+	switch stall := stalled(string(text)); {
+	case err != nil || level == "critical":
+	case stall == "critical", level == "normal" && stall != "":
+		return stall
+	}
+	return level
+}
+
+// psiMost is the share of the last ten seconds, in percent, that may be lost to
+// waiting for memory: by some programs before it is elevated, by all before it is critical.
+const psiMost = 20
+
+// stalled grades the kernel's pressure file; "" is nothing to speak of.
+func stalled(psi string) (level string) {
+	for line := range strings.Lines(psi) {
+		who, rest, _ := strings.Cut(line, " ")
+		text, _, _ := strings.Cut(strings.TrimPrefix(rest, "avg10="), " ")
+		if share, err := strconv.ParseFloat(text, 64); err != nil || share < psiMost {
+			continue
+		}
+		switch who {
+		case "full":
+			return "critical"
+		case "some":
+			level = "elevated"
+		}
+	}
+	return level
+}
+
 func load1() float64 {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -89,18 +89,6 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Memory pressure of a machine (M-15).
-func TestPressure(t *testing.T) {
-	for _, tc := range []struct {
-		free, total int64
-		want        string
-	}{{900, 16000, "critical"}, {500, 2000, "critical"}, {2000, 16000, "elevated"}, {1000, 4000, "elevated"}, {8000, 16000, "normal"}} {
-		if got := pressure(tc.free, tc.total); got != tc.want {
-			t.Errorf("%d of %d MB: %s, want %s", tc.free, tc.total, got, tc.want)
-		}
-	}
-}
-
 // A node that is not in the list any more is forgotten by the leader: no row, no reading, no mark stays of it (M-09).
 func TestForgetsNodesThatAreGone(t *testing.T) {
 	l := newLeading(&Node{cfg: Config{Boot: func() time.Duration { return time.Hour }, Lease: lease.DefaultConfig()}})

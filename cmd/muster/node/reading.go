@@ -20,7 +20,7 @@ func (n *Node) reading() board.Reading {
 	if !ok {
 		return r
 	}
-	r.FreeMB, r.Pressure = free, pressure(free, total)
+	r.FreeMB, r.Pressure = free, memoryPressure(free, total)
 	return r
 }
 

@@ -92,3 +92,30 @@ func TestWithoutALeaderANodeKnowsItself(t *testing.T) {
 		t.Fatalf("without a leader: live %v, %+v", r.Live, r.Nodes)
 	}
 }
+
+// MEM-01, M-15: available memory is graded, by share and by amount: the worse counts.
+func TestPressure(t *testing.T) {
+	for _, x := range []struct {
+		free, total int64
+		want        string
+	}{
+		{9_999, 100_000, "critical"}, {10_000, 100_000, "elevated"}, {19_999, 100_000, "elevated"}, {20_000, 100_000, "normal"},
+		{511, 1_000, "critical"}, {512, 1_000, "elevated"}, {1_023, 2_000, "elevated"}, {1_024, 2_000, "normal"},
+	} {
+		if got := pressure(x.free, x.total); got != x.want {
+			t.Errorf("%d of %d MB are %s, want %s", x.free, x.total, got, x.want)
+		}
+	}
+}
+
+// Slots are what was asked for, else by memory: 512 MB each, 2 to 8.
+func TestSlots(t *testing.T) {
+	for mb, want := range map[int64]int64{0: 2, 700: 2, 1024: 2, 1536: 3, 2047: 3, 4096: 8, 1 << 20: 8} {
+		if got := slotsFor(mb); got != want {
+			t.Errorf("%d MB are %d slots, want %d", mb, got, want)
+		}
+	}
+	if got := (&Node{cfg: Config{Slots: 40}}).slots(); got != 40 {
+		t.Errorf("40 slots were asked for: %d", got)
+	}
+}

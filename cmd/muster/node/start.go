@@ -136,13 +136,16 @@ func harnesses() []string {
 	return found
 }
 
-// slots is what was asked for, else 2 to 8 by the machine's memory, 512 MB each.
+// slots is what was asked for, else by the machine's memory.
 func (n *Node) slots() int64 {
 	if n.cfg.Slots > 0 {
 		return n.cfg.Slots
 	}
-	return min(8, max(2, memoryMB()/512))
+	return slotsFor(memoryMB())
 }
+
+// slotsFor is how many sessions a machine has room for, of 512 MB each, 2 to 8.
+func slotsFor(memoryMB int64) int64 { return min(8, max(2, memoryMB/512)) }
 
 // appear makes this start known: the first of a fleet writes it, every other
 // raises its generation. Without a leader the node goes on and does it later.
