@@ -8,7 +8,7 @@ type Glance struct {
 	SubtaskOf, Machine        string
 	Waits                     string // check of the reason why it waits
 	Current                   bool   // it has a current run
-	Attention                 bool // a person is needed
+	Attention                 bool   // a person is needed
 }
 
 // EachGlance reads the cards of a board (all boards when b is nil) as
