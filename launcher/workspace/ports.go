@@ -1,0 +1,124 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// A card has [PortsPerCard] ports on a machine from MUSTER_PORT_BASE on, for as
+// long as it has a workspace there. The range lies below the one from which
+// systems take ports for outgoing connections.
+const (
+	PortsPerCard = 10
+	FirstPort    = 20000
+	LastPort     = 29999
+)
+
+// begin writes a new record, and with it the ports of its card: those of another
+// of its workspaces, else the first free ones of the machine. The record is
+// written before the ports are claimed: a claim without one is nobody's.
+func (s *Store) begin(r *record) error {
+	s.mu.Lock() // two cards that are made at once must not get the same
+	defer s.mu.Unlock()
+	list, _, err := s.all()
+	if err != nil {
+		return err
+	}
+	used := map[int]bool{}
+	for _, x := range list {
+		if x.Card == r.Card {
+			r.Port = max(r.Port, x.Port)
+		} else {
+			used[x.Port] = true
+		}
+	}
+	if r.Port != 0 && !used[r.Port] {
+		if ok, err := s.claim(r); ok || err != nil {
+			return err
+		}
+	}
+	for p := s.cfg.Ports[0]; p+PortsPerCard-1 <= s.cfg.Ports[1]; p += PortsPerCard {
+		if used[p] {
+			continue
+		}
+		r.Port = p
+		if ok, err := s.claim(r); ok || err != nil {
+			return err
+		}
+	}
+	return errors.Join(fmt.Errorf("no ports are left for card %s: %d to %d are given to workspaces (see: muster gc --dry-run)", r.Card, s.cfg.Ports[0], s.cfg.Ports[1]), s.drop(r))
+}
+
+func (s *Store) claim(r *record) (bool, error) {
+	if err := s.save(r); err != nil {
+		return false, err
+	}
+	return s.claimPort(r.Port, r.Card), nil
+}
+
+// portClaims is where all nodes of one user on this machine say which ports
+// they have given: a link named by the port leads to the data folder and card.
+// "" when there is no such folder to be trusted; then a node knows of its own only.
+func portClaims() string {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("muster-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	st, err := os.Lstat(dir)
+	if err != nil || !st.IsDir() || ownerOf(st) != os.Getuid() {
+		return ""
+	}
+	return dir
+}
+
+// claimPort says that a card of this node has a port; false when another's has it.
+// A claim whose workspace is gone is taken over.
+func (s *Store) claimPort(port int, card string) bool {
+	dir := portClaims()
+	if dir == "" {
+		return true
+	}
+	mine := filepath.Join(s.records(), card)
+	link := filepath.Join(dir, strconv.Itoa(port))
+	for range 3 {
+		err := os.Symlink(mine, link)
+		if err == nil {
+			return true
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return true // the folder cannot be written: nobody's claims are there
+		}
+		to, err := os.Readlink(link)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			continue
+		case err != nil || to == mine:
+			return err == nil
+		}
+		if held, _ := filepath.Glob(filepath.Join(filepath.Dir(to), "*-"+filepath.Base(to)+".json")); len(held) > 0 {
+			return false
+		}
+		_ = os.Remove(link)
+	}
+	return false
+}
+
+func (s *Store) freePort(r *record) {
+	dir := portClaims()
+	link := filepath.Join(dir, strconv.Itoa(r.Port))
+	if to, err := os.Readlink(link); dir != "" && err == nil && to == filepath.Join(s.records(), r.Card) {
+		_ = os.Remove(link)
+	}
+}
+
+// ownerOf is the user id that a file belongs to.
+func ownerOf(st os.FileInfo) int {
+	if x, ok := st.Sys().(*syscall.Stat_t); ok {
+		return int(x.Uid)
+	}
+	return -1
+}
