@@ -246,8 +246,14 @@ func setText(t *tx, c *Card, name string, v any, wrong func(string) *Error) *Err
 	case "model":
 		c.Model = s
 	case "workspace":
+		if err := checkWorkspace(s); err != nil {
+			return err
+		}
 		c.Workspace = s
 	case "branch":
+		if err := checkBranch(s); s != "" && err != nil {
+			return err
+		}
 		c.Branch = s
 	case "tenant":
 		c.Tenant = s

@@ -3,8 +3,6 @@ package board
 import (
 	"strings"
 	"unicode"
-
-	"muster/board/workflow"
 )
 
 const (
@@ -208,41 +206,6 @@ func (t *tx) setRest(c *Card, f *CardFields) *Error {
 
 // lastStart is the last moment that a card may wait for: the end of 2200, in ms.
 const lastStart = 7_289_654_400_000 - 1
-
-// setPlace sets where a card's sessions work. What this version cannot make is
-// refused here, not by the machine that the card would be started on.
-func setPlace(c *Card, f *CardFields) *Error {
-	if f.Workspace != nil {
-		kind, rest, _ := strings.Cut(*f.Workspace, ":")
-		missing, later := worktreeLater(kind)
-		switch {
-		case *f.Workspace == "" || *f.Workspace == "scratch":
-		case kind == "dir" && strings.HasPrefix(rest, "/"):
-		case later:
-			return Errorf(Refused, "workspace %q: %s", clip(*f.Workspace, 60), missing).WithCheck("later").WithHint("use scratch or dir:/PATH")
-		default:
-			return Errorf(Invalid, "workspace %q: use scratch or dir:/PATH", clip(*f.Workspace, 60))
-		}
-		c.Workspace = *f.Workspace
-	}
-	if f.Branch != nil && *f.Branch != "" && !strings.HasPrefix(c.Workspace, "worktree:") {
-		missing, _ := worktreeLater("worktree")
-		return Errorf(Refused, "branch %q: a branch is that of a worktree, and card %s has none (%s)", clip(*f.Branch, 60), c.ID, missing).WithCheck("later")
-	}
-	set(&c.Branch, f.Branch)
-	return nil
-}
-
-// worktreeLater is what the table of what comes later says of a kind of workspace,
-// without what happens until then: here it is refused.
-func worktreeLater(kind string) (missing string, later bool) {
-	if kind != "worktree" {
-		return "", false
-	}
-	missing, later = workflow.Later(kind)
-	missing, _, _ = strings.Cut(missing, ";")
-	return missing, later
-}
 
 // oneLine says that a text holds no control character.
 func oneLine(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) }

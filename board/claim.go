@@ -235,6 +235,9 @@ func (st *step) writeClaim() *Error {
 	if st.f.Start.Attach != nil {
 		st.attached(r, cl.goes)
 	}
+	if err := s.giveWorkspace(cl.profile); err != nil {
+		return err
+	}
 	spec, err := s.startSpec(cl)
 	if err != nil {
 		return err

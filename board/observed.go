@@ -207,21 +207,3 @@ func (t *tx) sessionNamed(r *Run, id string) {
 		t.putSlot(rec)
 	}
 }
-
-// workLeft notes what a session left in its workspace that is nowhere else: the
-// card is tied to that machine until it is saved or left behind (M-05).
-func (t *tx) workLeft(r *Run, work string) {
-	c := GetCard(t, r.Card)
-	if c == nil || work == "" {
-		return
-	}
-	node, left := r.Node, work
-	if work != "uncommitted" && work != "unpushed" {
-		node, left = "", ""
-	}
-	if node == "" && c.WorkNode != r.Node || c.WorkNode == node && c.WorkLeft == left {
-		return
-	}
-	c.WorkNode, c.WorkLeft = node, left
-	t.putCard(c)
-}

@@ -127,7 +127,7 @@ func (t *tx) reportExited(r *Run, a *Report) *Error {
 	}
 	r.Error = orElse(clip(a.Error, 500), r.Error)
 	t.sessionNamed(r, a.Session)
-	t.workLeft(r, a.Work)
+	t.workLeft(r, a)
 	if r.Mode == ModeResume && a.Means == MeansNoSession {
 		return t.ended(r, lease.ActExited, "spawn_failed", resumeFailed(r, r.SessionID, orElse(a.Error, exitText(a))))
 	}
@@ -169,7 +169,7 @@ func setIf(p map[string]any, key, val string) {
 
 // reportGone answers a stop, or says that a launch is dead: nothing lives.
 func (t *tx) reportGone(r *Run, a *Report) *Error {
-	t.workLeft(r, a.Work)
+	t.workLeft(r, a)
 	return t.ended(r, lease.ActGone, "spawn_failed", map[string]any{"error": orElse(clip(a.Error, 500), "its start was lost before anything ran"), "refused": true})
 }
 

@@ -210,6 +210,7 @@ func moveCard(t *tx) (any, *Error) {
 	}
 	c = GetCard(t, c.ID)
 	if c.WorkLeft != "" {
+		c.WorkHead = "" // what was saved before it stays behind with it: nobody looks for it elsewhere
 		left = append(left, c.WorkLeft+" work in the card's workspace on "+t.nodeName(c.WorkNode))
 	}
 	old := c.Machine

@@ -28,8 +28,6 @@ type SpecExtra struct {
 	Memory  int64             `json:"memory,omitempty"`  // limit of the session, bytes; 0: none
 	Skills  []string          `json:"skills,omitempty"`
 	Verdict string            `json:"verdict,omitempty"`
-	Setup   string            `json:"setup,omitempty"` // command that prepares a new workspace
-	Push    string            `json:"push,omitempty"`
 }
 
 // SpecLine names a JSON line of output by members and their text (workflow.Line).
@@ -78,7 +76,7 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 	}
 	spec := StartSpec{
 		Run: r.ID, Card: c.ID, Board: c.Board, Title: c.Title, Slot: r.Slot, Role: r.Role, Profile: r.Profile, Harness: r.Harness,
-		Surface: r.Surface, Model: r.Model, Argv: argv, Prompt: prompt, Body: GetBody(s.view, c.ID), Workspace: workspaceOf(c, p),
+		Surface: r.Surface, Model: r.Model, Argv: argv, Prompt: prompt, Body: GetBody(s.view, c.ID), Workspace: workspaceOf(c, p), Work: workSpec(s.wf, c, p),
 		LaunchKey: r.LaunchKey, SessionID: r.SessionID, Mode: r.Mode, Lease: r.Lease, Kill: r.Kill, Leave: r.Leave, Grace: r.Grace,
 		Lock: Lock(s.view, r), Extra: specExtra(h, p, skills),
 	}
@@ -152,22 +150,8 @@ func (s *Scope) specEnv(spec *StartSpec, h *workflow.Harness, p *workflow.Profil
 	return nil
 }
 
-// workspaceOf is the card's workspace, else what the profile says.
-func workspaceOf(c *Card, p *workflow.Profile) string {
-	if c.Workspace != "" {
-		return c.Workspace
-	}
-	switch w := p.Workspace; w.Kind {
-	case "dir":
-		return "dir:" + w.Path
-	case "worktree":
-		return "worktree:" + w.Repo
-	}
-	return "scratch"
-}
-
 func specExtra(h *workflow.Harness, p *workflow.Profile, skills []string) json.RawMessage {
-	x := SpecExtra{Prompt: h.Prompt, Scrub: h.Scrub, Session: h.Session.JSON, Memory: p.Memory, Skills: skills, Verdict: p.Verdict, Setup: p.Workspace.Setup, Push: p.Workspace.Push}
+	x := SpecExtra{Prompt: h.Prompt, Scrub: h.Scrub, Session: h.Session.JSON, Memory: p.Memory, Skills: skills, Verdict: p.Verdict}
 	for code, means := range h.Exit {
 		if x.Exit == nil {
 			x.Exit = map[string]string{}

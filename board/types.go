@@ -181,6 +181,8 @@ type Card struct {
 	WorkNode, WorkLeft       string // node id and what its workspace there holds that is nowhere else: uncommitted or unpushed (M-05)
 	Hook                     string // key of the hook's order it waits for
 	KeepAt                   int64  // board time at which what is old of it leaves (M-37); 0: nothing is to leave
+	WorkProfile              string // profile that gave the card its workspace; every slot works in it
+	WorkHead                 string // commit that its work was last seen at, saved on a remote
 	unknown
 }
 
@@ -243,6 +245,8 @@ func (c *Card) fields(w *wire) {
 	str(w, 43, &c.WorkLeft)
 	str(w, 44, &c.Hook)
 	w.int(45, &c.KeepAt)
+	str(w, 46, &c.WorkProfile)
+	str(w, 47, &c.WorkHead)
 }
 
 // Address is the sender of a board's notices, made of its label (BRD-02). It is

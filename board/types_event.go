@@ -127,6 +127,7 @@ type StartSpec struct {
 	Prompt    string            `json:"prompt,omitempty"`   // goes to MUSTER_BRIEF
 	Body      string            `json:"body,omitempty"`     // goes to MUSTER_BODY
 	Workspace string            `json:"workspace,omitempty"`
+	Work      *WorkSpec         `json:"work,omitempty"` // how the workspace is made; nil: nothing but its kind
 	LaunchKey string            `json:"launch_key"`
 	Message   string            `json:"message,omitempty"` // key of the prompt's delivery to a kept session (SES-08)
 	SessionID string            `json:"session_id,omitempty"`

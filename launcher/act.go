@@ -17,17 +17,21 @@ import (
 func (r *Reconciler) prepare(n *run) {
 	n.stage = lease.StagePreparing
 	job := prepJob{dir: n.dir, order: n.order, want: n.want}
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	n.giveUp = func() { cancel(errEnded) }
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()
+		defer cancel(nil)
 		select {
 		case r.starts <- struct{}{}:
 		case <-r.stop:
 			return
 		}
-		spec, err := r.prepareRun(job)
+		spec, err := r.prepareRun(ctx, job)
 		<-r.starts
 		r.post(func() {
+			n.giveUp = nil
 			n.spec, n.stage = spec, lease.StageReady
 			if err != nil {
 				n.notStarted(err)

@@ -37,6 +37,11 @@ type Config struct {
 	// started any more, and the node has to stop. nil: nobody.
 	OnFail func(error)
 
+	// Repos maps names of repositories to URLs or paths of this machine, asked at
+	// each use; nil: none. Ports are the first and last that cards are given; 0: the default.
+	Repos func() (map[string]string, error)
+	Ports [2]int
+
 	Runner   Runner               // nil: real keepers, of Binary
 	Now      func() lease.Instant // nil: BootNow
 	Env      []string             // environment of the node, of which sessions get what is on a list; nil: this process's

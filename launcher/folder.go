@@ -54,8 +54,9 @@ type Spec struct {
 	Key   string   `json:"key"`   // launch key: run id and purpose
 	Nonce string   `json:"nonce"` // marks the tree: in its environment and in its cgroup's name
 	Argv  []string `json:"argv"`
-	Env   []string `json:"env"` // complete; nothing is inherited
-	Dir   string   `json:"dir"` // where the session runs
+	Env   []string `json:"env"`            // complete; nothing is inherited
+	Dir   string   `json:"dir"`            // where the session runs
+	Kind  string   `json:"kind,omitempty"` // of that workspace
 
 	Boot     string        `json:"boot"`               // boot id the moments belong to
 	StartBy  lease.Instant `json:"start_by"`           // no start from here on
@@ -71,6 +72,7 @@ type Spec struct {
 	Role  string `json:"role"`
 	Order string `json:"order"`
 
+	Verdict    string            `json:"verdict,omitempty"`     // exit: its exit code is its word
 	SessionID  string            `json:"session_id,omitempty"`  // of the harness
 	SessionKey string            `json:"session_key,omitempty"` // member of a JSON line of its output that tells the id
 	Stdin      string            `json:"stdin,omitempty"`       // a file; "": nothing to read

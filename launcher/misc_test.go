@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -108,7 +109,7 @@ func TestPreparation(t *testing.T) {
 		if w.Argv == nil {
 			w.Argv = []string{"sh"}
 		}
-		s, err := n.prepareRun(prepJob{dir: filepath.Join(n.cfg.Dir, "runs", w.Run), order: &board.Order{ID: "o"}, want: &w})
+		s, err := n.prepareRun(context.Background(), prepJob{dir: filepath.Join(n.cfg.Dir, "runs", w.Run), order: &board.Order{ID: "o"}, want: &w})
 		if err != nil {
 			return nil, err.Error()
 		}
@@ -137,7 +138,7 @@ func TestPreparation(t *testing.T) {
 	for say, w := range map[string]board.StartSpec{
 		"no folder":      {Workspace: "dir:/no/such"},
 		"absolute":       {Workspace: "dir:../up"},
-		"this version":   {Workspace: "worktree:app"},
+		"--repo app=":    {Workspace: "worktree:app"},
 		"not set":        {EnvFrom: map[string]string{"API": "NOT_THERE"}},
 		"zero byte":      {Env: map[string]string{"A": "a\x00b"}},
 		"what to start":  {Argv: []string{}},

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"muster/board"
+	"muster/launcher/workspace"
 )
 
 // prepJob is what a preparation works with: copies, it runs beside the loop.
@@ -53,7 +56,7 @@ func ReadSecret(dir string) (*Secret, error) {
 // prepareRun makes the folder and the workspace of a run. The secret is made
 // here and leaves this machine only as a hash (M-25); text that people or
 // agents wrote goes into files, never into words of a command (WSP-05).
-func (r *Reconciler) prepareRun(j prepJob) (*Spec, error) {
+func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
 	if j.want == nil || j.order == nil || len(j.want.Argv) == 0 {
 		return nil, errors.New("its order does not say what to start")
 	}
@@ -64,9 +67,19 @@ func (r *Reconciler) prepareRun(j prepJob) (*Spec, error) {
 	if err := makeRoom(j.dir); err != nil {
 		return nil, err
 	}
-	workspace, err := r.workspace(w)
+	var x board.SpecExtra
+	if len(w.Extra) > 0 {
+		if err := json.Unmarshal(w.Extra, &x); err != nil {
+			return nil, fmt.Errorf("its harness cannot be read: %w", err)
+		}
+	}
+	given, err := r.given(w, x.Scrub)
 	if err != nil {
 		return nil, err
+	}
+	place, err := r.makeWorkspace(ctx, w, given)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.cfg.Name, err)
 	}
 	secret := Secret{Run: w.Run, Role: w.Role, Slot: w.Slot, Secret: randomHex(32)}
 	if err := writeJSON(j.dir, fileSecret, secret, false); err != nil {
@@ -77,15 +90,9 @@ func (r *Reconciler) prepareRun(j prepJob) (*Spec, error) {
 			return nil, err
 		}
 	}
-	var x board.SpecExtra
-	if len(w.Extra) > 0 {
-		if err := json.Unmarshal(w.Extra, &x); err != nil {
-			return nil, fmt.Errorf("its harness cannot be read: %w", err)
-		}
-	}
 	s := &Spec{
 		V:   format,
-		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: argv(w, filepath.Join(j.dir, fileBrief)), Dir: workspace,
+		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: argv(w, filepath.Join(j.dir, fileBrief)), Dir: place.Path, Kind: place.Kind, Verdict: x.Verdict,
 		Exits: x.Exit, Signs: x.Signs, Final: x.Final, SessionKey: x.Session,
 		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Memory: x.Memory, Estop: r.cfg.Estop,
 		Card: w.Card, Slot: w.Slot, Role: w.Role, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
@@ -93,8 +100,8 @@ func (r *Reconciler) prepareRun(j prepJob) (*Spec, error) {
 	if x.Prompt == "stdin" {
 		s.Stdin = filepath.Join(j.dir, fileBrief)
 	}
-	s.Env, err = r.environment(w, s, j.dir, x.Scrub)
-	return s, err
+	s.Env = r.environment(w, s, j.dir, given, place)
+	return s, nil
 }
 
 // argv puts the prompt's path where the order left a place for it. In the words
@@ -168,10 +175,10 @@ func (r *Reconciler) baseEnv() []string {
 	return append(env, "PATH="+path)
 }
 
-// environment is a session's whole environment: what the machine gives, what
-// the profile says (values taken from this node's environment by name, M-24),
-// and last, so that nothing overrides it, what makes it a session.
-func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string, scrub []string) ([]string, error) {
+// given is what a session's environment is made of besides what makes it a
+// session: what the machine gives, and what the profile says (values taken from
+// this node's environment by name, M-24).
+func (r *Reconciler) given(w *board.StartSpec, scrub []string) ([]string, error) {
 	env := slices.DeleteFunc(r.baseEnv(), func(kv string) bool {
 		key, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(scrub, key)
@@ -191,17 +198,27 @@ func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string, scrub 
 			return nil, errors.New("a value of its environment holds a zero byte")
 		}
 	}
+	return env, nil
+}
+
+// environment is a session's whole environment: last, so that nothing overrides
+// it, what makes it a session.
+func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string, env []string, place workspace.Place) []string {
 	own := map[string]string{
 		"MUSTER_SOCKET": r.cfg.Socket, "MUSTER_CARD": w.Card, "MUSTER_RUN": w.Run, "MUSTER_BOARD": w.Board, "MUSTER_NODE": r.cfg.Name,
 		"MUSTER_SLOT": w.Slot, "MUSTER_ROLE": w.Role, "MUSTER_WORKSPACE": s.Dir, "MUSTER_LOCK": w.Lock, envNonce: s.Nonce, "PWD": s.Dir,
 		"MUSTER_BRIEF":       filepath.Join(dir, fileBrief),
 		"MUSTER_BODY":        filepath.Join(dir, fileBody),
 		"MUSTER_SECRET_FILE": filepath.Join(dir, fileSecret),
+		"MUSTER_PORT_BASE":   strconv.Itoa(place.Port),
+	}
+	if place.Branch != "" {
+		own["MUSTER_BRANCH"] = place.Branch
 	}
 	for _, key := range sorted(own) {
 		env = append(env, key+"="+own[key])
 	}
-	return dedupe(env), nil
+	return dedupe(env)
 }
 
 // dedupe keeps the last value of each variable.
@@ -227,28 +244,4 @@ func sorted(m map[string]string) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// workspace finds or makes the folder a session works in (HLS-09, M-26):
-// scratch is the card's own, `dir:PATH` has to be there.
-func (r *Reconciler) workspace(w *board.StartSpec) (string, error) {
-	kind, path, _ := strings.Cut(w.Workspace, ":")
-	switch kind {
-	case "", "scratch":
-		if w.Card != filepath.Base(w.Card) || strings.HasPrefix(w.Card, ".") {
-			return "", fmt.Errorf("card id %q cannot name a folder", w.Card)
-		}
-		dir := filepath.Join(r.cfg.Dir, "workspaces", w.Card)
-		return dir, os.MkdirAll(dir, 0o700)
-	case "dir":
-		if !filepath.IsAbs(path) {
-			return "", fmt.Errorf("workspace %q: the path after dir: has to be absolute", w.Workspace)
-		}
-		st, err := os.Stat(path)
-		if err != nil || !st.IsDir() {
-			return "", fmt.Errorf("%s: workspace %s is no folder on this machine", r.cfg.Name, path)
-		}
-		return filepath.Clean(path), nil
-	}
-	return "", fmt.Errorf("%s: workspace %q: this version knows scratch and dir:PATH", r.cfg.Name, w.Workspace)
 }

@@ -12,6 +12,7 @@ import (
 
 	"muster/board"
 	"muster/board/lease"
+	"muster/launcher/workspace"
 )
 
 // Reconciler makes this machine's processes match the orders of its node. One
@@ -37,13 +38,18 @@ type Reconciler struct {
 	acked   []uint64          // items with an outcome, not yet written as such
 	dirty   map[string]string // and the entries that know it: key -> slot
 	flushAt time.Time
-	ended   int // runs that left memory since old folders were removed
+	errand  map[string]bool // orders besides starts and stops that are under way
+	ended   int             // runs that left memory since old folders were removed
 
-	box *outbox
+	box  *outbox
+	work *workspace.Store
+
+	measuring chan struct{} // one slot: a disk is walked once at a time
 
 	mu     sync.Mutex
 	links  map[string]held // live keepers by run
-	pushes []pushed        // not yet looked at by the loop
+	jobs   map[Session]bool
+	pushes []pushed // not yet looked at by the loop
 	fail   error
 
 	once sync.Once
@@ -65,6 +71,7 @@ func New(cfg Config) (*Reconciler, error) {
 		calls: make(chan func()), wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		starts: make(chan struct{}, cfg.Starts),
 		orders: lease.NewOrders(), runs: map[string]*run{}, dirty: map[string]string{}, links: map[string]held{},
+		errand: map[string]bool{}, jobs: map[Session]bool{}, measuring: make(chan struct{}, 1),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r, nil
@@ -83,7 +90,7 @@ var errClosed = errors.New("the launcher is closed")
 // Open reads the journal, adopts every session that is still there, and starts
 // to act. Sessions are adopted before anything is launched.
 func (r *Reconciler) Open(ctx context.Context) (err error) {
-	for _, dir := range []string{r.cfg.Dir, filepath.Join(r.cfg.Dir, "runs"), filepath.Join(r.cfg.Dir, "workspaces")} {
+	for _, dir := range []string{r.cfg.Dir, filepath.Join(r.cfg.Dir, "runs")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("launcher: %w", err)
 		}
@@ -103,6 +110,13 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 		if e.Entry.MayForward() {
 			close(n.launched)
 		}
+	}
+	err = r.openWork()
+	if err == nil {
+		err = r.endJobs(ctx)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("launcher: %w", err), r.Close())
 	}
 	if err := r.adoptAll(ctx); err != nil {
 		return errors.Join(fmt.Errorf("launcher: %w", err), r.Close())
@@ -314,6 +328,11 @@ func (r *Reconciler) InKeeperTree(pid int) bool {
 	r.mu.Lock()
 	keepers := make(map[int]bool, len(r.links))
 	for _, l := range r.links {
+		if k := l.Keeper(); k != 0 {
+			keepers[k] = true
+		}
+	}
+	for l := range r.jobs {
 		if k := l.Keeper(); k != 0 {
 			keepers[k] = true
 		}

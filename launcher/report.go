@@ -41,13 +41,18 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 		if n.stop != nil {
 			rep.Order = n.stop.ID
 		}
+		rep.Work, rep.Head = n.left.Work, n.left.Head
 	case lease.ActExited:
 		rep.Session = n.told()
+		rep.Work, rep.Head = n.left.Work, n.left.Head
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
 			n.tellMeaning(rep, e)
 			rep.PeakMB = (e.Peak + 1<<20 - 1) >> 20
 			it.Boot, it.At, it.Wall = e.Boot, e.At, e.Wall
+		}
+		if rep.Error == "" && n.unsaved != nil {
+			rep.Error = n.unsaved.Error()
 		}
 	}
 	return it

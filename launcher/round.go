@@ -15,6 +15,7 @@ type seen struct {
 	applied  lease.Epoch
 	starts   map[string]*board.Order // by run
 	stops    map[string]*board.Order
+	errands  map[string]*board.Order // by order
 	clock    lease.Clock
 	now      lease.Instant
 	mayStart bool
@@ -24,7 +25,7 @@ type seen struct {
 // read looks at the state: this node's orders, and the runs it knows of.
 func (r *Reconciler) read() (*seen, error) {
 	index := r.cfg.Index() // before the view, which is then at least as new
-	s := &seen{starts: map[string]*board.Order{}, stops: map[string]*board.Order{}, clock: r.cfg.Clock(), now: r.cfg.Now()}
+	s := &seen{starts: map[string]*board.Order{}, stops: map[string]*board.Order{}, errands: map[string]*board.Order{}, clock: r.cfg.Clock(), now: r.cfg.Now()}
 	s.mayStart, s.why = s.clock.MayStart(s.now, index)
 	err := r.cfg.View(func(v board.View) error {
 		if fleet := board.GetFleet(v); fleet != nil {
@@ -39,6 +40,8 @@ func (r *Reconciler) read() (*seen, error) {
 				s.stops[o.Run] = o
 			case board.OrderStart:
 				s.starts[o.Run] = o
+			case board.OrderCleanup:
+				s.errands[o.ID] = o
 			}
 			return true
 		})
@@ -125,6 +128,7 @@ func (r *Reconciler) round() {
 		}
 		steps := r.decide(s)
 		if len(steps) == 0 {
+			r.errands(s)
 			r.sweep(s)
 			break
 		}
@@ -163,6 +167,9 @@ func (r *Reconciler) decideRun(n *run, s *seen) (step, bool) {
 	d := r.orders.Decide(n.id, n.slot, r.facts(n, s))
 	switch d.Do {
 	case lease.DoRecord:
+		if d.Files && !r.quiet(n, d.File) {
+			return step{}, false
+		}
 		if !r.bar(n, d) {
 			n.backoff()
 			return step{}, false
@@ -194,6 +201,24 @@ func (r *Reconciler) decideRun(n *run, s *seen) (step, bool) {
 		}
 	}
 	return step{}, false
+}
+
+// quiet makes sure that nothing is done in a run's workspace any more when its
+// end is reported. False: look again when it is.
+func (r *Reconciler) quiet(n *run, f lease.Report) bool {
+	switch f {
+	case lease.ActGone, lease.ActFailed, lease.ActRefused:
+		if n.stage == lease.StagePreparing {
+			if n.giveUp != nil {
+				n.giveUp()
+			}
+			return false
+		}
+		return r.settled(n)
+	case lease.ActExited:
+		return r.settled(n)
+	}
+	return true
 }
 
 // bar takes the lock of a run's folder and voids it, as a decision wants it

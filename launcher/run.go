@@ -9,6 +9,7 @@ import (
 
 	"muster/board"
 	"muster/board/lease"
+	"muster/launcher/workspace"
 )
 
 // run is what the reconciler knows of one run. It belongs to the loop.
@@ -43,6 +44,12 @@ type run struct {
 	saidAt  time.Time
 	leaveAt lease.Instant
 	why     string // what it waits for, for logs
+
+	giveUp  func()         // ends a preparation that is under way
+	settled bool           // left is known
+	left    workspace.Left // what its workspace holds that is nowhere else
+	unsaved error          // why its branch could not be pushed, or looked at
+	spoke   bool           // it has said a word, and that was taken
 
 	word     *word
 	unheard  *word         // the last one's outcome came when nobody waited

@@ -105,6 +105,7 @@ func (n *run) finishWord(res board.Result, log *slog.Logger) {
 		n.unheard = w // whoever said it was not told
 	}
 	w.res, n.word = res, nil
+	n.spoke = n.spoke || res.Err == nil
 	close(w.done)
 }
 

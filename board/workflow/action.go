@@ -139,16 +139,14 @@ var createFields = map[string]rule.Kind{"subtask_of": rule.String, "triage": rul
 // Later names what loads and is checked but has its effect only with a later version, and what happens
 // until then. Lint reports every use.
 var later = map[string]string{
-	"declare_agent":     "agents outlive their sessions in a later version; until then nothing is declared",
-	"end_agents":        "agents outlive their sessions in a later version; until then nothing is ended",
-	"ask":               "panes come in a later version; until then no session is told to be idle, and none is asked",
-	"hook":              "nodes run hooks in a later version; until then its order waits, and neither hook_done nor hook_failed comes",
-	"cleanup_workspace": "nodes clean up workspaces in a later version; until then they stay",
-	"surface: pane":     "panes come in a later version; until then such a profile is not started",
-	"counts: turns":     "turns are told from sessions in a later version; until then every session counts as one",
-	"limits: stale":     "nodes tell of silent sessions in a later version; until then no run counts as stale",
-	"limits: working":   "working time is measured in a later version; until then it is not limited",
-	"worktree":          "worktrees are made in a later version; until then a start that wants one is refused by its machine",
+	"declare_agent":   "agents outlive their sessions in a later version; until then nothing is declared",
+	"end_agents":      "agents outlive their sessions in a later version; until then nothing is ended",
+	"ask":             "panes come in a later version; until then no session is told to be idle, and none is asked",
+	"hook":            "nodes run hooks in a later version; until then its order waits, and neither hook_done nor hook_failed comes",
+	"surface: pane":   "panes come in a later version; until then such a profile is not started",
+	"counts: turns":   "turns are told from sessions in a later version; until then every session counts as one",
+	"limits: stale":   "nodes tell of silent sessions in a later version; until then no run counts as stale",
+	"limits: working": "working time is measured in a later version; until then it is not limited",
 }
 
 // Later says what is missing of an action or key that this version does not execute yet; ok is false for

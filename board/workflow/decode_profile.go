@@ -104,7 +104,11 @@ func (d *decoder) workspace(n *node, path string) Workspace {
 	text := func(into *string) field { return func(n *node, path string) { *into = d.word(n, path) } }
 	d.fields(n, path, map[string]field{
 		"kind": func(n *node, path string) { w.Kind = d.oneOf(n, path, "scratch", "dir", "worktree") },
-		"repo": text(&w.Repo), "path": text(&w.Path), "setup": text(&w.Setup), "push": text(&w.Push),
+		"repo": text(&w.Repo), "path": text(&w.Path), "base": text(&w.Base), "push": text(&w.Push),
+		"branch": func(n *node, path string) { w.Branch = d.template(n, path, anywhere) },
+		"bring":  func(n *node, path string) { w.Bring = d.words(n, path, d.word) },
+		"setup":  text(&w.Setup), "teardown": text(&w.Teardown),
+		"timeout": func(n *node, path string) { w.Timeout = d.whole(n, path) },
 	})
 	d.missing(n, path, "kind")
 	switch {
@@ -114,6 +118,10 @@ func (d *decoder) workspace(n *node, path string) Workspace {
 		d.fail(n.pos, path, "missing", "a workspace of kind dir has no path", "write path: /a/folder")
 	case w.Kind == "dir" && w.Path != "" && !strings.HasPrefix(w.Path, "/") && !strings.HasPrefix(w.Path, "~/"):
 		d.fail(n.pos, path, "value", "the path "+shown(w.Path)+" is not absolute", "begin it with / or ~/")
+	case w.Kind != "worktree" && w.Kind != "" && (w.Base != "" || w.Branch != nil || w.Push != "" || len(w.Bring) > 0):
+		d.fail(n.pos, path, "value", "base, branch, push and bring are of a worktree, and this is "+w.Kind, "make it kind: worktree")
+	case w.Kind == "dir" && (w.Setup != "" || w.Teardown != ""):
+		d.fail(n.pos, path, "value", "a folder that is there already is neither set up nor torn down", "leave setup and teardown out")
 	}
 	return w
 }

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -30,7 +31,7 @@ func TestFormatExample(t *testing.T) {
 		t.Errorf("capacity: %+v", caps)
 	}
 	claude := w.Profile("claude")
-	if *claude.Capacity != 4 || claude.Workspace != (Workspace{Kind: "worktree", Repo: "app", Setup: "./scripts/setup.sh", Push: "origin"}) || !slices.Equal(claude.Fallback, []string{"codex"}) {
+	if *claude.Capacity != 4 || !reflect.DeepEqual(claude.Workspace, Workspace{Kind: "worktree", Repo: "app", Setup: "./scripts/setup.sh", Push: "origin"}) || !slices.Equal(claude.Fallback, []string{"codex"}) {
 		t.Errorf("claude: %+v", claude)
 	}
 	if tests := w.Profile("tests"); tests.Verdict != "exit" || len(tests.Args) != 3 {

@@ -101,7 +101,6 @@ func (l *linter) later() {
 	for _, name := range sortedNames(l.w.Profiles) {
 		p := l.w.Profiles[name]
 		l.comes(p.Surface == "pane", p.Pos, "surface: pane", "profiles."+name)
-		l.comes(p.Workspace.Kind == "worktree", p.Pos, "worktree", "profiles."+name+".workspace")
 	}
 	for i, c := range l.w.Dispatch.Capacity {
 		at := fmt.Sprintf("dispatch.capacity[%d]", i)

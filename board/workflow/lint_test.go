@@ -65,7 +65,6 @@ func TestLint(t *testing.T) {
 		{"never-started", Warning, "initial: todo", "initial: todo\ndispatch: {start: go}", "no status takes the event go"},
 		{"shell-text", Warning, "args: [make]", "args: [bash, -lc, 'echo {{ card.title }}']", "card.title stands inside a shell's program"},
 		{"later", Warning, "args: [make]", "args: [make], surface: pane", "panes come in a later version"},
-		{"later", Warning, "args: [make]", "args: [make], workspace: {kind: worktree, repo: app}", "worktrees are made in a later version"},
 	} {
 		src := strings.Replace(base, c.from, c.to, 1)
 		if src == base {

@@ -187,11 +187,18 @@ type Profile struct {
 
 // Workspace is where a profile works.
 type Workspace struct {
-	Kind  string // scratch, dir, worktree
-	Repo  string // a git URL, a path, or a name each machine maps
-	Path  string // of kind dir
-	Setup string
-	Push  string
+	Kind string // scratch, dir, worktree
+	Repo string // a git URL, a path, or a name each machine maps
+	Path string // of kind dir
+
+	// Of kind worktree.
+	Base   string     // what a new branch starts from; "": the repository's own default
+	Branch *rule.Text // nil: muster/ID
+	Push   string     // where the branch goes when a run has ended by its own word; "": nowhere
+	Bring  []string   // files that git ignores, brought along from a repository that is a folder of the machine
+
+	Setup, Teardown string // shell commands; "": none
+	Timeout         int64  // seconds each may take; 0: DefaultHookTimeout
 }
 
 // Numbers that hold where a file says nothing (M-35), in seconds.

@@ -110,24 +110,38 @@ func (s *Store) sweep(ctx context.Context, r *record, o Sweep) (*Item, error) {
 	return it, nil
 }
 
-// Measure notes how much of the disk a card's workspaces take.
+// Measure notes how much of the disk a card's workspaces take. A start does not
+// wait for it.
 func (s *Store) Measure(ctx context.Context, card string) error {
-	unlock, err := s.lock(ctx, card)
+	list, err := s.ofCard(card)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.Kind == Dir {
+			continue
+		}
+		if _, size := measure(r.Path); size != r.Size {
+			if err := s.note(ctx, r, size); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) note(ctx context.Context, was *record, size int64) error {
+	unlock, err := s.lock(ctx, was.Card)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	list, err := s.ofCard(card)
-	for _, r := range list {
-		if r.Kind == Dir || err != nil {
-			continue
-		}
-		was := r.Size
-		if _, r.Size = measure(r.Path); r.Size != was {
-			err = s.save(r)
-		}
+	r, err := s.load(was.Kind, was.Card)
+	if err != nil || r == nil {
+		return err
 	}
-	return err
+	r.Size = size
+	return s.save(r)
 }
 
 // Use is how many workspaces there are, and what they take of the disk as it was

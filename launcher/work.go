@@ -1,0 +1,206 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"muster/board"
+	"muster/board/lease"
+	"muster/launcher/workspace"
+)
+
+// openWork opens the workspaces of this machine.
+func (r *Reconciler) openWork() (err error) {
+	r.work, err = workspace.Open(workspace.Config{
+		Dir: r.cfg.Dir, Env: r.gitEnv(), Logger: r.log, Repos: r.cfg.Repos, Ports: r.cfg.Ports,
+		Run: r.runScript, Live: r.live, Failpoint: r.cfg.at,
+	})
+	return err
+}
+
+// gitEnv is what git and scripts get of the node's environment. Who may ask the
+// user's agent for keys is git's affair; sessions are not given it by this.
+func (r *Reconciler) gitEnv() []string {
+	env := r.baseEnv()
+	for _, key := range []string{"SSH_AUTH_SOCK", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"} {
+		if v := envOf(r.cfg.Env, key); v != "" {
+			env = append(env, key+"="+v)
+		}
+	}
+	return env
+}
+
+// makeWorkspace finds or makes the folder a session works in (HLS-09, M-26).
+func (r *Reconciler) makeWorkspace(ctx context.Context, w *board.StartSpec, env []string) (workspace.Place, error) {
+	want := workspace.Want{Card: w.Card, Board: w.Board, Spec: w.Workspace, Env: env}
+	if x := w.Work; x != nil {
+		want.Branch, want.Base, want.Head, want.Push = x.Branch, x.Base, x.Head, x.Push
+		want.Setup, want.Teardown, want.Limit, want.Bring = x.Setup, x.Teardown, ms(x.Timeout), x.Bring
+	}
+	return r.work.Make(ctx, want)
+}
+
+// live tells whether a run of a card is being started here or has a session:
+// its workspace is not looked at with a view to deleting it. Not for the loop.
+func (r *Reconciler) live(card string) bool {
+	alive := true // of a launcher that closes nothing is known
+	r.ask(func() { alive = r.liveNow(card) })
+	return alive
+}
+
+// liveNow is live, in the loop.
+func (r *Reconciler) liveNow(card string) bool {
+	for _, n := range r.runs {
+		if n.card != card {
+			continue
+		}
+		if n.link != nil || n.busy || n.stage == lease.StagePreparing || n.stage == lease.StageReady || n.stage == lease.StageSpawned ||
+			n.state == lease.SessionLive || n.state == lease.SessionHeld || n.state == lease.SessionOrphan {
+			return true
+		}
+	}
+	return false
+}
+
+// settled sees to it that what a run left in its worktree is pushed, if it ended
+// by its own word, and known, before its end is reported: the next start of the
+// card may be anywhere. False: it is being done, and wakes the loop.
+func (r *Reconciler) settled(n *run) bool {
+	if n.settled || n.spec == nil || n.spec.Kind != workspace.Worktree || n.session() != lease.SessionEnded {
+		return true
+	}
+	n.busy = true
+	card, dir := n.card, n.spec.Dir
+	push := n.own || n.spoke || n.word != nil || n.spec.Verdict == "exit" && n.exit != nil && n.exit.Code != nil && *n.exit.Code == 0
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		left, err := r.work.Settle(r.ctx, card, dir, push)
+		r.post(func() {
+			n.busy, n.settled, n.left, n.unsaved = false, true, left, err
+			if err != nil {
+				r.log.Warn("work of a run is not saved elsewhere", "run", n.id, "err", err)
+			}
+			r.Wake()
+		})
+		r.measure(card)
+	}()
+	return false
+}
+
+// measure notes what a card's workspaces take of the disk, one at a time.
+func (r *Reconciler) measure(card string) {
+	select {
+	case r.measuring <- struct{}{}:
+		defer func() { <-r.measuring }()
+	case <-r.stop:
+		return
+	}
+	if err := r.work.Measure(r.ctx, card); err != nil && r.ctx.Err() == nil {
+		r.log.Warn("workspace cannot be measured", "card", card, "err", err)
+	}
+}
+
+// Workspaces is how many there are on this machine, and what they take of the
+// disk as it was last measured, in bytes.
+func (r *Reconciler) Workspaces() (n int, bytes int64) { return r.work.Use() }
+
+// Diff is what a card has changed in its worktree here.
+func (r *Reconciler) Diff(ctx context.Context, card string, stat bool) (*workspace.Diff, error) {
+	return r.work.Diff(ctx, card, stat)
+}
+
+// Gc lets workspaces go that no card needs and that hold nothing unsaved, and
+// lists all of them with what keeps them. dry only says what would be done.
+func (r *Reconciler) Gc(ctx context.Context, dry, scratch bool) ([]workspace.Item, error) {
+	return r.work.Gc(ctx, workspace.Sweep{Dry: dry, Scratch: scratch, Over: r.over})
+}
+
+// over tells whether a card is finished, so that it needs no workspace; else why not.
+func (r *Reconciler) over(card string) (over bool, why string) {
+	err := r.cfg.View(func(v board.View) error {
+		c := board.GetCard(v, card)
+		switch {
+		case c == nil: // it is of no board here; what is saved can go
+			over = true
+		case c.Run != "":
+			why = "its card is worked on"
+		case c.Stored == "done" || c.Stored == "cancelled" || c.Stored == "archived":
+			over = true
+		default:
+			why = "its card is " + c.Status
+		}
+		return nil
+	})
+	if err != nil {
+		return false, "the state cannot be read: " + err.Error()
+	}
+	return over, why
+}
+
+// errands begins what the state orders besides starts and stops: a clean-up is
+// done when no run of its card is here any more, and answered once (M-26). The
+// order stands until then, so that a node that dies does it again.
+func (r *Reconciler) errands(s *seen) {
+	for id := range r.errand {
+		if s.errands[id] == nil {
+			delete(r.errand, id) // it has been answered
+		}
+	}
+	for id, o := range s.errands {
+		if r.errand[id] || r.liveNow(o.Card) {
+			continue
+		}
+		r.errand[id] = true
+		o := *o
+		r.wg.Add(1)
+		go func() {
+			defer r.wg.Done()
+			select {
+			case r.starts <- struct{}{}:
+			case <-r.stop:
+				return
+			}
+			err := r.work.Clear(r.ctx, o.Card)
+			<-r.starts
+			if r.ctx.Err() != nil {
+				return
+			}
+			r.cfg.at("cleared")
+			rep := board.Report{Kind: board.ReportDone, Run: o.Run, Order: o.ID}
+			if err != nil {
+				rep.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+			}
+			r.answer(&rep)
+		}()
+	}
+}
+
+// answer tells the leader that an order was carried out, until it has heard it.
+// It needs no place in the outbox: the order itself stands until it is answered.
+func (r *Reconciler) answer(rep *board.Report) {
+	args, err := json.Marshal(rep)
+	if err != nil { // texts only
+		return
+	}
+	for tries := 1; ; tries++ {
+		ctx, cancel := context.WithTimeout(r.ctx, sendWait)
+		res := r.cfg.Send(ctx, &board.Request{Verb: board.VReport, Args: args, Retry: tries > 1,
+			Actor: board.Actor{Kind: board.ActorNode, Role: "node", Name: r.cfg.Name, Node: r.cfg.Node}})
+		cancel()
+		if r.ctx.Err() != nil || isOutcome(res) || res.Err.Code == board.Internal && tries >= poisonTries {
+			return
+		}
+		if !r.pause(r.ctx, nil, tries) {
+			return
+		}
+	}
+}
+
+// scriptKill is the time between TERM and KILL of a script.
+const scriptKill = 2 * time.Second
+
+var errEnded = errors.New("it was ended, because its start does not count any more")
