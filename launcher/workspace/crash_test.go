@@ -1,0 +1,145 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// dying is what the test's own binary does as a node that is killed: it makes a
+// workspace, or clears it, and ends at the n-th time that it comes to a step.
+func dying(args []string) int {
+	dir, step := args[0], args[2]
+	left, err := strconv.Atoi(args[3])
+	if err != nil {
+		return 2
+	}
+	g := newRigAt(&fatal{}, dir, func(s string) {
+		if s == step {
+			if left--; left == 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+		}
+	})
+	if args[1] == "clear" {
+		err = g.Clear(context.Background(), "web-1")
+	} else {
+		_, err = g.Make(context.Background(), crashWant(g))
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// fatal lets a rig be used where there is no test.
+type fatal struct{ testing.TB }
+
+func (*fatal) Helper()           {}
+func (*fatal) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
+func crashWant(g *rig) Want {
+	w := g.want("web-1")
+	w.Setup = "echo up >> up.ign"
+	return w
+}
+
+// killed tells whether the node died on its way.
+func killed(t *testing.T, dir, verb, step string, n int, after time.Duration) bool {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, must1(os.Executable()), "die", dir, verb, step, strconv.Itoa(n))
+	if after > 0 {
+		timer := time.AfterFunc(after, cancel)
+		defer timer.Stop()
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == -1 {
+		return true
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", verb, err, out)
+	}
+	return false
+}
+
+// whole is one worktree, on its branch, set up, with nothing left of another.
+func whole(t *testing.T, g *rig, where string) {
+	t.Helper()
+	p, err := g.Make(context.Background(), crashWant(g))
+	if err != nil {
+		t.Fatalf("%s: %v", where, err)
+	}
+	clones := must1(filepath.Glob(filepath.Join(g.dir, "data", "repos", "*.git")))
+	if len(clones) != 1 {
+		t.Fatalf("%s: clones %q", where, clones)
+	}
+	if list := strings.Count(g.git(clones[0], "worktree", "list", "--porcelain"), "worktree "); list != 2 { // the clone itself is one
+		t.Errorf("%s: %d worktrees, want 1", where, list-1)
+	}
+	if s := g.git(p.Path, "status", "--porcelain"); s != "" || g.git(p.Path, "symbolic-ref", "--short", "HEAD") != "muster/web-1" {
+		t.Errorf("%s: status %q", where, s)
+	}
+	if b, err := os.ReadFile(filepath.Join(p.Path, "up.ign")); err != nil || len(b) == 0 {
+		t.Errorf("%s: it was not set up: %v", where, err)
+	}
+	g.git(clones[0], "fsck", "--connectivity-only")
+}
+
+// A node that is killed at any line of the making or the removal of a workspace
+// finishes it or begins anew: there is one, and it is whole.
+func TestNodeDiesOnTheWay(t *testing.T) {
+	for verb, steps := range map[string][]string{
+		"make":  {"recorded making", "clone begun", "cloned", "added", "recorded setup", "setup", "set-up", "recorded ready"},
+		"clear": {"recorded leaving", "in the trash", "recorded removing", "removing", "removed"},
+	} {
+		for _, step := range steps {
+			t.Run(verb+"/"+strings.ReplaceAll(step, " ", "-"), func(t *testing.T) {
+				t.Parallel()
+				g := newRigAt(t, t.TempDir(), nil)
+				if verb == "clear" {
+					whole(t, g, "before")
+				}
+				if !killed(t, g.dir, verb, step, 1, 0) {
+					t.Fatalf("the node was never killed at %q: the step is not there", step)
+				}
+				g = newRigAt(t, g.dir, nil)
+				whole(t, g, "after")
+				if verb == "clear" && step != "removed" {
+					killed(t, g.dir, verb, step, 1, 0)
+					if why := newRigAt(t, g.dir, nil).clear("web-1"); why != "" || g.stands(g.path("web-1")) {
+						t.Errorf("after another death it stays: %s", why)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The same at moments that nobody chose, git's own among them.
+func TestNodeDiesAtAnyMoment(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	g := newRigAt(t, t.TempDir(), nil)
+	for i := range 12 {
+		verb := []string{"make", "clear"}[r.IntN(2)]
+		after := time.Duration(1+r.IntN(400)) * time.Millisecond
+		died := killed(t, g.dir, verb, "", 1, after)
+		if r.IntN(2) == 0 || i == 11 {
+			whole(t, newRigAt(t, g.dir, nil), fmt.Sprintf("%d: %s after %s (died %v)", i, verb, after, died))
+		}
+	}
+}
