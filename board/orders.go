@@ -45,8 +45,8 @@ func (t *tx) putEffect(kind string, r *Run, why string, spec any) *Order {
 	return o
 }
 
-// workRun is the newest run of a card that came up: its node has the card's workspace.
-func workRun(v View, c *Card) *Run {
+// WorkRun is the newest run of a card that came up: its node has the card's workspace.
+func WorkRun(v View, c *Card) *Run {
 	for n := c.Runs; n > 0 && n+20 > c.Runs; n-- {
 		if r := GetRun(v, RunID(c.ID, n)); r != nil && r.Launched != 0 {
 			return r
@@ -59,7 +59,7 @@ func workRun(v View, c *Card) *Run {
 // for hook_done or hook_failed; if it leaves its status before, the order goes.
 func (st *step) hook(a *workflow.RunHook) *Error {
 	h, c := st.wf.Hooks[a.Hook], st.c
-	r := workRun(st.t, c)
+	r := WorkRun(st.t, c)
 	if h == nil || r == nil {
 		st.callPerson("hook", fmt.Sprintf("the hook %q has nowhere to run: no session worked this card. Do its work by hand, then move the card on", a.Hook))
 		return nil
@@ -111,7 +111,7 @@ func (st *step) dropHook() {
 
 // cleanup orders the card's workspace to be looked at, and cleaned up when nothing in it is unsaved (WFL-21, WSP-03).
 func (st *step) cleanup() {
-	if r := workRun(st.t, st.c); r != nil && r.Workspace != "" {
+	if r := WorkRun(st.t, st.c); r != nil && r.Workspace != "" {
 		st.t.putEffect(OrderCleanup, r, "", &CleanupSpec{Key: "cleanup/" + st.c.ID + "/" + EventID(st.ev.ID), Workspace: r.Workspace})
 	}
 }

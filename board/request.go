@@ -388,9 +388,12 @@ type Reading struct {
 	Load     float64 `json:"load"`
 	FreeMB   int64   `json:"free_mb"`
 	Estop    bool    `json:"estop"`
-	DiskMB   int64   `json:"disk_mb,omitempty"`      // free where its data is; 0: not known
-	NoSpace  bool    `json:"no_space,omitempty"`     // nearly full: it takes nothing new
-	ClockMS  int64   `json:"clock_off_ms,omitempty"` // how far its clock is ahead of board time
+	DiskMB   int64   `json:"disk_mb,omitempty"` // free where its data is; 0: not known
+
+	Workspaces int64 `json:"workspaces,omitempty"`   // of cards, on its disk
+	WorkMB     int64 `json:"work_mb,omitempty"`      // what they take, as last measured
+	NoSpace    bool  `json:"no_space,omitempty"`     // nearly full: it takes nothing new
+	ClockMS    int64 `json:"clock_off_ms,omitempty"` // how far its clock is ahead of board time
 }
 
 // The states a reading may have besides NodeOnline and NodeOffline.

@@ -74,6 +74,7 @@ func New(cfg Config) (*Reconciler, error) {
 		errand: map[string]bool{}, jobs: map[Session]bool{}, measuring: make(chan struct{}, 1),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	r.work = r.newWork()
 	return r, nil
 }
 
@@ -111,7 +112,7 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 			close(n.launched)
 		}
 	}
-	err = r.openWork()
+	err = r.work.Open()
 	if err == nil {
 		err = r.endJobs(ctx)
 	}

@@ -12,13 +12,12 @@ import (
 	"muster/launcher/workspace"
 )
 
-// openWork opens the workspaces of this machine.
-func (r *Reconciler) openWork() (err error) {
-	r.work, err = workspace.Open(workspace.Config{
+// newWork is the workspaces of this machine.
+func (r *Reconciler) newWork() *workspace.Store {
+	return workspace.New(workspace.Config{
 		Dir: r.cfg.Dir, Env: r.gitEnv(), Logger: r.log, Repos: r.cfg.Repos, Ports: r.cfg.Ports,
 		Run: r.runScript, Live: r.live, Failpoint: r.cfg.at,
 	})
-	return err
 }
 
 // gitEnv is what git and scripts get of the node's environment. Who may ask the

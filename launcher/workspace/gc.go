@@ -144,20 +144,33 @@ func (s *Store) note(ctx context.Context, was *record, size int64) error {
 	return s.save(r)
 }
 
+// use is what Use answered, and at which change of the records.
+type use struct {
+	at, n, bytes int64
+	known        bool
+}
+
 // Use is how many workspaces there are, and what they take of the disk as it was
 // last measured, in bytes. Folders that people named are not counted.
 func (s *Store) Use() (n int, bytes int64) {
+	s.useMu.Lock()
+	defer s.useMu.Unlock()
+	u := use{at: s.changed.Load(), known: true}
+	if s.use.known && s.use.at == u.at {
+		return int(s.use.n), s.use.bytes
+	}
 	list, _, err := s.all()
 	if err != nil {
 		return 0, 0
 	}
 	for _, r := range list {
 		if r.Kind != Dir {
-			n++
-			bytes += r.Size
+			u.n++
+			u.bytes += r.Size
 		}
 	}
-	return n, bytes
+	s.use = u
+	return int(u.n), u.bytes
 }
 
 // measure counts the files below a folder, and what they take of the disk.

@@ -90,6 +90,7 @@ func (s *Store) save(r *record) error {
 		os.Remove(f.Name())
 		return err
 	}
+	s.changed.Add(1)
 	s.cfg.Failpoint("recorded " + r.State)
 	return syncDir(s.records())
 }
@@ -99,6 +100,7 @@ func (s *Store) drop(r *record) error {
 	if err := os.Remove(s.recordPath(r.Kind, r.Card)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	s.changed.Add(1)
 	if rest, err := s.ofCard(r.Card); err == nil && len(rest) == 0 {
 		s.freePort(r)
 	}

@@ -46,8 +46,8 @@ func newRigAt(t testing.TB, dir string, failpoint func(string)) *rig {
 		g.git(seed, "commit", "-qm", "first")
 		g.git(seed, "push", "-q", "origin", "HEAD:main")
 	}
-	g.Store, err = Open(Config{Dir: filepath.Join(dir, "data"), Env: g.env, Run: g.script, Live: func(c string) bool { return g.live[c] }, Failpoint: failpoint})
-	must(t, err)
+	g.Store = New(Config{Dir: filepath.Join(dir, "data"), Env: g.env, Run: g.script, Live: func(c string) bool { return g.live[c] }, Failpoint: failpoint})
+	must(t, g.Open())
 	return g
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -80,13 +81,16 @@ type Store struct {
 	cfg Config
 
 	mu      sync.Mutex
-	locks   map[string]chan struct{} // by card
-	holders map[string]string        // dir: resolved path -> card
+	locks   map[string]*cardLock
+	holders map[string]string // dir: resolved path -> card
+
+	changed atomic.Int64 // records written or dropped
+	useMu   sync.Mutex
+	use     use
 }
 
-// Open makes the folders. Nothing of an earlier life is touched before its card
-// is asked for.
-func Open(cfg Config) (*Store, error) {
+// New makes a store. The disk is not touched before Open.
+func New(cfg Config) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -102,13 +106,18 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Ports == [2]int{} {
 		cfg.Ports = [2]int{FirstPort, LastPort}
 	}
-	s := &Store{cfg: cfg, locks: map[string]chan struct{}{}, holders: map[string]string{}}
+	return &Store{cfg: cfg, locks: map[string]*cardLock{}, holders: map[string]string{}}
+}
+
+// Open makes the folders. Nothing of an earlier life is touched before its card
+// is asked for.
+func (s *Store) Open() error {
 	for _, dir := range []string{s.dir(Scratch), s.dir(Worktree), s.records(), s.trash(), s.clones()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // dir is where the workspaces of a kind are: a card's folder is named by its id.
@@ -126,19 +135,34 @@ func (s *Store) clones() string  { return filepath.Join(s.cfg.Dir, "repos") }
 // a folder stay good when it is moved there.
 func (s *Store) trash() string { return filepath.Join(s.cfg.Dir, "leaving") }
 
+// cardLock is held by one caller; it is forgotten when nobody holds it or waits for it.
+type cardLock struct {
+	c    chan struct{}
+	uses int
+}
+
 // lock takes a card's workspaces for the caller; call the answer to let go.
 func (s *Store) lock(ctx context.Context, card string) (func(), error) {
 	s.mu.Lock()
 	l := s.locks[card]
 	if l == nil {
-		l = make(chan struct{}, 1)
+		l = &cardLock{c: make(chan struct{}, 1)}
 		s.locks[card] = l
 	}
+	l.uses++
 	s.mu.Unlock()
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.uses--; l.uses == 0 {
+			delete(s.locks, card)
+		}
+	}
 	select {
-	case l <- struct{}{}:
-		return func() { <-l }, nil
+	case l.c <- struct{}{}:
+		return func() { <-l.c; leave() }, nil
 	case <-ctx.Done():
+		leave()
 		return nil, context.Cause(ctx)
 	}
 }

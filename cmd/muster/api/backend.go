@@ -57,6 +57,10 @@ type Backend interface {
 	Rounds(ctx context.Context, n int) (any, error)
 	Subscribe(filter func(board.Table, string) bool) Sub
 	ReadLog(ctx context.Context, run string, from int64, most int, wait bool) (LogChunk, error)
+	// Diff is what a card has changed, from the machine that has its workspace.
+	Diff(ctx context.Context, card string, stat bool) (*Diff, error)
+	// Gc lets the workspaces of this machine go that no card needs, and lists all.
+	Gc(ctx context.Context, o GcOptions) ([]GcItem, error)
 	Info() Info
 	// Self is the node's id and name: every caller is named with them.
 	Self() (id, name string)

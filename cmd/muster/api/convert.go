@@ -97,6 +97,7 @@ func NodeOf(v board.View, n *board.Node, r board.Reading, leader string) Node {
 	if r.State != "" {
 		x.State, x.MemoryPressure, x.FreeMB, x.Load = r.State, r.Pressure, r.FreeMB, r.Load
 		x.DiskFreeMB, x.NoSpace, x.ClockOffS = r.DiskMB, r.NoSpace, float64(r.ClockMS)/1000
+		x.Workspaces, x.WorkspacesMB = r.Workspaces, r.WorkMB
 		if r.AgeMS >= 0 {
 			s := float64(r.AgeMS) / 1000
 			x.AgeS = &s

@@ -28,6 +28,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/cards/{id}/runs":    {h.runs, nil},
 		"GET /v1/cards/{id}/why":     {h.why, nil},
 		"GET /v1/cards/{id}/context": {h.context, nil},
+		"GET /v1/cards/{id}/diff":    {h.diff, asks{"stat": truth}},
 		"GET /v1/inbox":              {people(h.inbox), nil},
 		"GET /v1/sessions":           {people(h.sessions), nil},
 		"GET /v1/tokens":             {people(h.tokens), nil},

@@ -172,6 +172,7 @@ func (h *handler) mux() http.Handler {
 	}
 	if h.door == DoorUser {
 		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))
+		mux.HandleFunc("POST /v1/gc", h.wrap(h.gc))
 	}
 	mux.HandleFunc("GET /v1/boards/{slug}/export", h.export)
 	mux.HandleFunc("POST /v1/import", h.imports)

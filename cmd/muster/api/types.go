@@ -65,9 +65,11 @@ type Node struct {
 	FreeMB         int64             `json:"free_mb,omitempty"`
 	Load           float64           `json:"load,omitempty"`
 	DiskFreeMB     int64             `json:"disk_free_mb,omitempty"` // where its data is
-	NoSpace        bool              `json:"no_space,omitempty"`     // nearly full: it takes nothing new
-	ClockOffS      float64           `json:"clock_off_s,omitempty"`  // its clock ahead of board time
-	Vote           string            `json:"vote,omitempty"`         // promoted or demoted by hand
+	Workspaces     int64             `json:"workspaces,omitempty"`
+	WorkspacesMB   int64             `json:"workspaces_mb,omitempty"` // what they take of the disk, as last measured
+	NoSpace        bool              `json:"no_space,omitempty"`      // nearly full: it takes nothing new
+	ClockOffS      float64           `json:"clock_off_s,omitempty"`   // its clock ahead of board time
+	Vote           string            `json:"vote,omitempty"`          // promoted or demoted by hand
 }
 
 // Board is a board at a glance.

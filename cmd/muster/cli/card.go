@@ -20,11 +20,11 @@ func (a *app) cardCmd() *cobra.Command {
 
 // cardFlags are the fields of a card as flags: those that were given become fields.
 type cardFlags struct {
-	title, body, assignee, machine, model, workspace, kind, startAfter string
-	priority, maxRetries, maxTurns                                     int64
-	maxRuntime                                                         time.Duration
-	goal                                                               bool
-	skills, labels                                                     []string
+	title, body, assignee, machine, model, workspace, branch, kind, startAfter string
+	priority, maxRetries, maxTurns                                             int64
+	maxRuntime                                                                 time.Duration
+	goal                                                                       bool
+	skills, labels                                                             []string
 }
 
 func (k *cardFlags) add(c *cobra.Command) {
@@ -39,7 +39,8 @@ func (k *cardFlags) add(c *cobra.Command) {
 	f.Int64Var(&k.maxRetries, "max-retries", 0, "failures in a row that block it")
 	f.BoolVar(&k.goal, "goal", false, "its session is asked to go on until the goal is reached")
 	f.Int64Var(&k.maxTurns, "goal-max-turns", 0, "... so often")
-	f.StringVar(&k.workspace, "workspace", "", "scratch or dir:PATH")
+	f.StringVar(&k.workspace, "workspace", "", "scratch, dir:PATH or worktree:REPO (a URL, a path, or a name each machine maps)")
+	f.StringVar(&k.branch, "branch", "", "branch of its worktree (default: what its profile says, else muster/ID)")
 	f.StringVar(&k.kind, "kind", "", "what kind of work it is")
 	f.StringArrayVar(&k.labels, "label", nil, "k=v, as often as you like")
 	f.StringVar(&k.startAfter, "start-after", "", "do not start it before TIME (+2h, 2030-01-31 09:00, RFC 3339)")
@@ -61,7 +62,7 @@ func (a *app) cardFields(c *cobra.Command, k *cardFlags) (x board.CardFields, er
 		return nil
 	}
 	x.Assignee, x.Machine, x.Model, x.Workspace = str("assignee", &k.assignee), str("machine", &k.machine), str("model", &k.model), str("workspace", &k.workspace)
-	x.Kind = str("kind", &k.kind)
+	x.Kind, x.Branch = str("kind", &k.kind), str("branch", &k.branch)
 	x.Priority, x.MaxRetries, x.GoalMaxTurns = num("priority", &k.priority), num("max-retries", &k.maxRetries), num("goal-max-turns", &k.maxTurns)
 	if f.Changed("body") {
 		if k.body, err = a.orStdin(k.body); err != nil {

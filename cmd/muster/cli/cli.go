@@ -229,10 +229,10 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 		id, title string
 		verbs     []*cobra.Command
 	}{
-		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
+		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.diffCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
 		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.workflowCmd(), a.eventsCmd(), a.dispatchCmd()}},
 		{"tell", "Who is told:", a.tellCmds()},
-		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.checkCmd()}},
+		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd()}},
 		{"more", "More:", []*cobra.Command{a.demoCmd(), a.benchCmd(), a.versionCmd(), a.completionCmd()}},
 	} {
 		c.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -104,6 +104,12 @@ func (u *upFlags) args() []string {
 	for _, l := range u.labels {
 		args = append(args, "--label", l)
 	}
+	for _, x := range u.repos {
+		args = append(args, "--repo", x)
+	}
+	if u.ports != "" {
+		args = append(args, "--ports", u.ports)
+	}
 	if u.o.Slots > 0 {
 		args = append(args, "--slots", fmt.Sprint(u.o.Slots))
 	}

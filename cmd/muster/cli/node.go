@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"net/url"
 	"time"
 
@@ -36,7 +37,7 @@ func (a *app) nodeShow() *cobra.Command {
 				{"id", n.ID}, {"start", fmtUint(n.Generation)}, {"system", n.OS + "/" + n.Arch}, {"labels", dict(n.Labels)},
 				{"tools", join(n.Tools)}, {"always on", yesNo(n.AlwaysOn)}, {"vote", n.Vote}, {"draining", a.drainText(n)},
 				{"ESTOP", mark(n.Estop, "starts nothing while the file ESTOP is in its data folder")}, {"free memory", mb(n.FreeMB)},
-				{"free disk", mb(n.DiskFreeMB) + mark(n.NoSpace, ": too little, it takes nothing new")}, {"clock", clockText(n.ClockOffS)},
+				{"free disk", mb(n.DiskFreeMB) + mark(n.NoSpace, ": too little, it takes nothing new")}, {"workspaces", workspacesText(n)}, {"clock", clockText(n.ClockOffS)},
 			})
 		})
 	})
@@ -48,6 +49,14 @@ func (a *app) drainText(n api.Node) string {
 		return mark(n.Draining, "yes")
 	}
 	return a.pauseText(*n.Drain)
+}
+
+// workspacesText is how many workspaces a machine has and what they take of its disk.
+func workspacesText(n api.Node) string {
+	if n.Workspaces == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d, %s on its disk", n.Workspaces, mb(n.WorkspacesMB))
 }
 
 // clockText tells of a clock that is more than a second off board time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +22,8 @@ type UpOptions struct {
 	Token             string
 	Labels            map[string]string
 	Slots             int64
+	Repos             map[string]string // names of repositories on this machine
+	Ports             [2]int            // first and last that cards are given
 	Replica           bool
 	Timers            string
 	Verbose           bool
@@ -33,6 +36,8 @@ type UpOptions struct {
 type upFlags struct {
 	o          UpOptions
 	labels     []string
+	repos      []string
+	ports      string
 	detach     bool
 	progressFD int
 }
@@ -44,6 +49,8 @@ func (u *upFlags) add(c *cobra.Command) {
 	f.StringVar(&u.o.Advertise, "advertise", "", "IP:PORT told to other nodes, when it is not what --listen says")
 	f.StringArrayVar(&u.labels, "label", nil, "k=v, as often as you like")
 	f.Int64Var(&u.o.Slots, "slots", 0, "sessions at once (default: by memory, 2 to 8)")
+	f.StringArrayVar(&u.repos, "repo", nil, "NAME=PATH-OR-URL of a repository that worktrees are made of, as often as you like (also in node.yaml of the data folder)")
+	f.StringVar(&u.ports, "ports", "", "A-B: ports of this machine that cards are given, ten each (default: 20000-29999)")
 	f.BoolVar(&u.o.Replica, "replica", false, "keep a copy, never vote")
 	f.StringVar(&u.o.Timers, "timers", "", "lan or wan")
 	f.BoolVar(&u.o.Verbose, "verbose", false, "log more")
@@ -66,6 +73,30 @@ func (u *upFlags) check() error {
 		}
 		u.o.Labels[k] = v
 	}
+	for _, x := range u.repos {
+		k, v, ok := strings.Cut(x, "=")
+		if !ok || k == "" || v == "" || strings.ContainsFunc(x, unicode.IsControl) || strings.ContainsAny(k, "/: ") {
+			return usagef("--repo %q: use NAME=PATH or NAME=URL", clip(x, 60))
+		}
+		if u.o.Repos == nil {
+			u.o.Repos = map[string]string{}
+		}
+		u.o.Repos[k] = v
+	}
+	return u.checkPorts()
+}
+
+func (u *upFlags) checkPorts() error {
+	if u.ports == "" {
+		return nil
+	}
+	from, to, ok := strings.Cut(u.ports, "-")
+	a, err := strconv.ParseUint(from, 10, 16)
+	b, err2 := strconv.ParseUint(to, 10, 16)
+	if !ok || err != nil || err2 != nil || a == 0 || b < a+9 {
+		return usagef("--ports %q: use FIRST-LAST, at least ten of them", clip(u.ports, 40))
+	}
+	u.o.Ports = [2]int{int(a), int(b)}
 	return nil
 }
 

@@ -60,6 +60,8 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 		return decoded(body, func(slug string) (any, error) { return n.dryRun(slug) })
 	case "rounds":
 		return decoded(body, func(k int) (any, error) { return n.rounds(k) })
+	case "diff":
+		return decoded(body, func(m diffMsg) (any, error) { return n.diff(ctx, m) })
 	case "log":
 		return decoded(body, func(m logMsg) (any, error) { return n.readLog(ctx, m) })
 	}

@@ -22,7 +22,9 @@ type Config struct {
 	Advertise string // ip:port told to others; "" finds it out
 	Token     string // join string; "" for a first or known node
 	Labels    map[string]string
-	Slots     int64 // 0: from the machine's memory
+	Slots     int64             // 0: from the machine's memory
+	Repos     map[string]string // names of repositories, beside those in node.yaml
+	Ports     [2]int            // first and last port given to cards; 0: the default
 	Replica   bool
 	Timers    string // lan or wan
 	Binary    string // the muster executable that keepers run

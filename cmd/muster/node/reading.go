@@ -13,6 +13,10 @@ func (n *Node) reading() board.Reading {
 	if left, ok := n.space.left(); ok {
 		r.DiskMB, r.NoSpace = left>>20, left < spaceLow
 	}
+	if n.launch != nil {
+		count, bytes := n.launch.Workspaces()
+		r.Workspaces, r.WorkMB = int64(count), (bytes+1<<20-1)>>20
+	}
 	n.mu.Lock()
 	r.ClockMS = n.clockOff.Milliseconds()
 	n.mu.Unlock()

@@ -66,7 +66,8 @@ func (n *Node) openLauncher() error {
 		Index: func() uint64 { i, _ := n.store.Applied(); return i },
 		Send:  func(ctx context.Context, r *board.Request) board.Result { return n.report(ctx, *r) },
 		Clock: func() lease.Clock { return n.Clock() },
-		Now:   n.now, Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log,
+		Repos: n.repos, Ports: n.cfg.Ports,
+		Now: n.now, Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log,
 	})
 	if err != nil {
 		return err

@@ -376,6 +376,21 @@ func (f *Fleet) ReadLog(ctx context.Context, run string, from int64, most int, w
 	}
 }
 
+// Diff implements api.Backend: of the fleet's own repository, nothing has changed.
+func (f *Fleet) Diff(_ context.Context, card string, stat bool) (*api.Diff, error) {
+	text := "diff --git a/a b/a\n+x\n"
+	if stat {
+		text = " a | 1 +\n"
+	}
+	return &api.Diff{Card: card, Machine: "atlas", Path: "/work/" + card, Branch: "muster/" + card, Base: "0", Text: text}, nil
+}
+
+// Gc implements api.Backend: one workspace that goes and one that stays.
+func (f *Fleet) Gc(_ context.Context, o api.GcOptions) ([]api.GcItem, error) {
+	return []api.GcItem{{Card: "d-1", Kind: "worktree", Path: "/work/d-1", Size: 1 << 20, Gone: true},
+		{Card: "d-2", Kind: "scratch", Path: "/work/d-2", Size: 10, Gone: o.Scratch, Why: "1 file is nowhere else"}}, nil
+}
+
 // Serve opens the fleet's two sockets in a folder, as a node does.
 func (f *Fleet) Serve(dir string) (*api.Server, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

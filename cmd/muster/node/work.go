@@ -1,0 +1,116 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"muster/board"
+	"muster/cmd/muster/api"
+	"muster/mesh"
+)
+
+// own is what node.yaml in the data folder says: what is this machine's affair
+// alone, and may change while the node runs.
+type own struct {
+	Repos map[string]string `yaml:"repos"` // name of a repository -> URL or path on this machine
+}
+
+// ownFile is the name of that file.
+const ownFile = "node.yaml"
+
+// repos are the names of repositories on this machine. What the start of the
+// node says goes before what the file says.
+func (n *Node) repos() (map[string]string, error) {
+	var o own
+	b, err := os.ReadFile(n.dir.path(ownFile))
+	if err == nil {
+		dec := yaml.NewDecoder(strings.NewReader(string(b)))
+		dec.KnownFields(true)
+		if len(strings.TrimSpace(string(b))) > 0 {
+			err = dec.Decode(&o)
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n.dir.path(ownFile), err)
+	}
+	all := maps.Clone(o.Repos)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, n.cfg.Repos)
+	return all, nil
+}
+
+// diffMsg asks for what a card has changed.
+type diffMsg struct {
+	Card string `json:"card"`
+	Stat bool   `json:"stat"`
+}
+
+// diff is what a card has changed in its worktree on this machine.
+func (n *Node) diff(ctx context.Context, m diffMsg) (*api.Diff, error) {
+	d, err := n.launch.Diff(ctx, m.Card, m.Stat)
+	if err != nil {
+		return nil, board.Errorf(board.NotFound, "%s: %v", n.cfg.Name, err)
+	}
+	return &api.Diff{Card: d.Card, Machine: n.cfg.Name, Path: d.Path, Branch: d.Branch, Base: d.Base, Text: d.Text, Cut: d.Cut}, nil
+}
+
+// Diff asks the machine that has the card's workspace.
+func (b backend) Diff(ctx context.Context, card string, stat bool) (*api.Diff, error) {
+	n := b.n
+	var where string
+	err := n.store.View(func(v board.View) error {
+		c := board.GetCard(v, card)
+		if c == nil {
+			return board.Errorf(board.NotFound, "no card %q", card).WithHint("see: muster card list")
+		}
+		r := board.WorkRun(v, c)
+		if r == nil {
+			return board.Errorf(board.NotFound, "card %s has no workspace yet: no session of it came up", card).WithHint("see: muster why %s", card)
+		}
+		where = r.Node
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := diffMsg{Card: card, Stat: stat}
+	if where == string(n.ident.ID) {
+		return n.diff(ctx, m)
+	}
+	d := new(api.Diff)
+	if err := n.call(ctx, where, "diff", m, d); err != nil {
+		var said *mesh.RemoteError
+		switch e := remote(err); {
+		case e != nil:
+			return nil, e
+		case errors.As(err, &said) && said.Code == mesh.CodeInternal:
+			return nil, board.Errorf(board.Internal, "diff of card %s: %s", card, said.Text)
+		}
+		return nil, board.Errorf(board.Unavailable, "card %s works on a machine that does not answer: %v", card, err).WithHint("see: muster status")
+	}
+	return d, nil
+}
+
+// Gc lets go what no card needs on this machine.
+func (b backend) Gc(ctx context.Context, o api.GcOptions) ([]api.GcItem, error) {
+	items, err := b.n.launch.Gc(ctx, o.DryRun, o.Scratch)
+	if err != nil {
+		return nil, board.Errorf(board.Internal, "gc: %v", err)
+	}
+	out := make([]api.GcItem, len(items))
+	for i, x := range items {
+		out[i] = api.GcItem(x)
+	}
+	return out, nil
+}
