@@ -71,7 +71,6 @@ func TestInputIsRefused(t *testing.T) {
 		{"year 9999", "", "1970 to 2200", []string{"card", "add", "x", "--start-after", "9999-12-31"}},
 		{"after 250 years", "", "1970 to 2200", []string{"card", "add", "x", "--start-after", "+2200000h"}},
 		{"a moment before time", "", "1970 to 2200", []string{"card", "add", "x", "--start-after", "1601-01-01"}},
-		{"branch", "", "no name for a branch", []string{"card", "add", "x", "--branch", "--b"}},
 		{"token for nobody", "", "give --node too", []string{"status", "--token-file", filepath.Join(w.dir, "none")}},
 		{"token for nobody at up", "", "give --node too", []string{"up", "--token-file", empty}},
 		{"label of two lines", "", "one line", []string{"up", "--label", "a\nb=c"}},
