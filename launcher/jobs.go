@@ -29,7 +29,7 @@ func (r *Reconciler) runScript(ctx context.Context, x workspace.Script) error {
 		return err
 	}
 	now := r.cfg.Now()
-	s := &Spec{Run: x.Card + "." + x.Name, Node: r.cfg.Node, Nonce: randomHex(16), Argv: []string{"sh", "-c", x.Text}, Dir: x.Dir,
+	s := &Spec{V: format, Run: x.Card + "." + x.Name, Node: r.cfg.Node, Nonce: randomHex(16), Argv: []string{"sh", "-c", x.Text}, Dir: x.Dir,
 		Boot: BootID(), StartBy: now.Add(x.Limit), Deadline: now.Add(x.Limit), Lease: x.Limit, Kill: min(scriptKill, x.Limit/2), Card: x.Card}
 	s.Env = dedupe(append(append([]string{}, x.Env...), envNonce+"="+s.Nonce))
 	if err := writeJSON(dir, fileSpec, s, false); err != nil {
