@@ -41,6 +41,10 @@ func placeOf(c *Glance) place {
 // Index reads what places may be kept for, so that [Room.Change] follows it.
 func (r *Room) Index(v View) { r.waits.load(v) }
 
+// Waits says whether the card waits where places may be kept for it: when it
+// changes, a place that was kept from others may come free.
+func (r *Room) Waits(card string) bool { _, waits := r.waits.at[card]; return waits }
+
 func (w *waiting) load(v View) {
 	w.loaded, w.at, w.cards, w.may = true, map[string]place{}, map[place][]string{}, map[place]bool{}
 	if !slices.ContainsFunc(w.room.caps, func(c *capCount) bool { return c.cap.Reserve != nil }) {

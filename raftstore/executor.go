@@ -61,10 +61,36 @@ func (s *Store) Do(ctx context.Context, req *board.Request) board.Result {
 	if r := s.raft.Load(); r.State() != raft.Leader || s.ctx.Err() != nil {
 		return notLeader()
 	}
-	c := &call{req: req, size: requestSize(req), done: make(chan board.Result, 1)}
+	c := newCall(req)
 	if res, ok := s.exec.queue.push(c); !ok {
 		return res
 	}
+	return c.wait(ctx)
+}
+
+// DoAll executes requests in their order, each answered as [Store.Do] does; they
+// share entries. A request that is refused does not keep the next ones from being executed.
+func (s *Store) DoAll(ctx context.Context, reqs []*board.Request) []board.Result {
+	results := make([]board.Result, len(reqs))
+	if r := s.raft.Load(); r.State() != raft.Leader || s.ctx.Err() != nil {
+		for i := range results {
+			results[i] = notLeader()
+		}
+		return results
+	}
+	calls := make([]*call, len(reqs))
+	for i, req := range reqs {
+		calls[i] = newCall(req)
+	}
+	s.exec.queue.pushAll(calls)
+	for i, c := range calls {
+		results[i] = c.wait(ctx)
+	}
+	return results
+}
+
+// wait is the outcome of a call that was pushed; one whose turn has not come is withdrawn when ctx ends.
+func (c *call) wait(ctx context.Context) board.Result {
 	select {
 	case res := <-c.done:
 		return res

@@ -28,6 +28,10 @@ const (
 	callWithdrawn
 )
 
+func newCall(req *board.Request) *call {
+	return &call{req: req, size: requestSize(req), done: make(chan board.Result, 1)}
+}
+
 // withdraw takes a call back whose turn has not come; false if it has.
 func (c *call) withdraw() bool { return c.state.CompareAndSwap(callWaits, callWithdrawn) }
 
@@ -54,6 +58,21 @@ type queue struct {
 func (q *queue) push(c *call) (refusal board.Result, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.put(c)
+}
+
+// pushAll puts calls behind each other, with nothing between them; one that is refused is answered.
+func (q *queue) pushAll(calls []*call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, c := range calls {
+		if refusal, ok := q.put(c); !ok {
+			c.answer(refusal)
+		}
+	}
+}
+
+func (q *queue) put(c *call) (refusal board.Result, ok bool) {
 	switch {
 	case q.closed:
 		return notLeader(), false

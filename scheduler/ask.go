@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
 
 	"muster/board"
 )
@@ -17,7 +16,8 @@ const (
 	askAgain     = 1_000 // after an answer that was lost, or a request that was not taken
 )
 
-// start asks the executor for all starts of a round at once: they share entries.
+// start asks the executor for all starts of a round at once, in their order: a
+// place that the plan gave to one card is not to be taken by a later one.
 func (l *Loop) start(ctx context.Context, r *Round, starts []Start) (reasons []board.CardReason) {
 	results := l.askAll(ctx, len(starts), func(i int) (string, any) {
 		s := starts[i]
@@ -57,28 +57,22 @@ func (l *Loop) record(ctx context.Context, reasons []board.CardReason) {
 	}
 }
 
-// askAll asks for n things at once and waits for all answers; what is asked
-// together shares log entries. No more than maxStarts are on their way at a time.
+// askAll asks the executor, as the fleet, for n things in their order, and waits
+// for all answers; what is asked together shares log entries. No more than
+// maxStarts are on their way at a time.
 func (l *Loop) askAll(ctx context.Context, n int, what func(i int) (verb string, args any)) []board.Result {
-	results := make([]board.Result, n)
-	for from := 0; from < n; from += maxStarts {
-		var wg sync.WaitGroup
-		for i := from; i < min(n, from+maxStarts); i++ {
-			wg.Go(func() {
-				verb, args := what(i)
-				results[i] = l.ask(ctx, verb, args)
-			})
+	results := make([]board.Result, 0, n)
+	for len(results) < n {
+		var reqs []*board.Request
+		for i := len(results); i < min(n, len(results)+maxStarts); i++ {
+			verb, args := what(i)
+			b, err := json.Marshal(args)
+			if err != nil { // without args the executor refuses it, and the others go on
+				l.cfg.Logger.Error("request cannot be written", "verb", verb, "err", err)
+			}
+			reqs = append(reqs, &board.Request{Actor: board.Platform(), Verb: verb, Args: b})
 		}
-		wg.Wait()
+		results = append(results, l.cfg.Store.DoAll(ctx, reqs)...)
 	}
 	return results
-}
-
-// ask says something to the executor as the fleet.
-func (l *Loop) ask(ctx context.Context, verb string, args any) board.Result {
-	b, err := json.Marshal(args)
-	if err != nil {
-		return board.Result{Err: board.Errorf(board.Internal, "%s: %v", verb, err)}
-	}
-	return l.cfg.Store.Do(ctx, &board.Request{Actor: board.Platform(), Verb: verb, Args: b})
 }

@@ -55,7 +55,7 @@ func DryRun(in Input, slug string, live bool) *DryAnswer {
 	}
 	in.Nodes = frozen(in.Nodes)
 	a := &DryAnswer{Live: live, Seq: in.View.Seq(), Would: []DryRow{}, Waiting: []DryWait{}}
-	starts, waits := Plan(in)
+	starts, waits := plan(in, true)
 	of := func(card string) (string, bool) {
 		c := board.GetCard(in.View, card)
 		return c.Board, slug == "" || c.Board == slug

@@ -94,16 +94,18 @@ func (l *Loop) take() {
 // follow takes one changed key into the index; changed collects the boards whose
 // cards are all to be looked at.
 func (l *Loop) follow(v board.View, k Key, changed map[string]bool) {
-	was := l.room.Row(k.Key)
+	was, kept := l.room.Row(k.Key), l.room.Waits(k.Key)
 	l.room.Change(v, k.Table, k.Key)
 	switch k.Table {
 	case board.TCard:
 		l.dirty[k.Key] = true
+		l.free = l.free || kept
 	case board.THeld:
 		l.followHeld(v, k.Key, was)
 	case board.TLink:
 		if child, _, ok := strings.Cut(k.Key, "/"); ok {
 			l.dirty[child] = true
+			l.free = l.free || l.room.Waits(child)
 		}
 	case board.TNode:
 		l.free, l.news = true, true

@@ -11,7 +11,8 @@ import (
 
 // Store is what the loop needs of the replicated state.
 type Store interface {
-	Do(ctx context.Context, req *board.Request) board.Result
+	// DoAll executes requests in their order, each seeing what came of those before.
+	DoAll(ctx context.Context, reqs []*board.Request) []board.Result
 	View(fn func(board.View) error) error
 }
 

@@ -167,10 +167,13 @@ func try(in Input, room *board.Room, cand *Candidate) (*Start, *Wait) {
 	return &Start{Card: c.ID, Node: node.ID, Status: c.Status, Target: p.Target, Role: p.Role, Profile: p.Profile.Name, Surface: p.Profile.Surface, Instead: instead}, nil
 }
 
-// Plan is a whole round from nothing: every card of the state, in order. The
-// loop does the same over its index; tests hold the two against each other. It
-// changes nothing, so it is the dry run as well (MEM-05).
-func Plan(in Input) (starts []Start, waits []Wait) {
+// Plan is a whole round from nothing: every card of the state, in order, each
+// tried. The loop does the same over its index; tests hold the two against each other.
+func Plan(in Input) (starts []Start, waits []Wait) { return plan(in, false) }
+
+// plan is [Plan]. With alike, cards that are refused alike for want of room are
+// told what the first of them met, as the loop tells them. It changes nothing (MEM-05).
+func plan(in Input, alike bool) (starts []Start, waits []Wait) {
 	room := board.NewRoom(in.View, in.Workflows)
 	in.Fleet = in.fleet()
 	var cands []*Candidate
@@ -185,12 +188,20 @@ func Plan(in Input) (starts []Start, waits []Wait) {
 		return true
 	})
 	slices.SortFunc(cands, before)
+	full := map[string]*Wait{}
 	for _, cand := range cands {
+		if w := full[cand.sig]; w != nil {
+			waits = append(waits, Wait{Card: cand.Card, Check: w.Check, Text: w.Text, Until: w.Until})
+			continue
+		}
 		s, w := try(in, room, cand)
 		if s != nil {
 			starts = append(starts, *s)
 		} else if w != nil {
 			waits = append(waits, *w)
+			if alike && w.room {
+				full[cand.sig] = w
+			}
 		}
 	}
 	return starts, waits

@@ -35,6 +35,10 @@ type rig struct {
 	before    func(verb string) // what happens between a plan and its request
 	startsOn  map[string][]int64
 	perRound  int // starts of a round on one machine, 0: not checked
+
+	// watch sees each transaction of the executor before it is in the state; without it
+	// the caps of the board shell are checked.
+	watch func(req *board.Request, res *board.Result, pre, post board.View, env *board.Env)
 }
 
 // remembered keeps compiled workflows from test to test: it is safe to share.
@@ -62,11 +66,11 @@ func (f *rigFeed) Take() ([]Key, bool) {
 func newRig(t testing.TB, yaml string, nodes ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, v: board.NewMemView(), ws: remembered, began: time.Now(), states: map[string]board.Reading{}, heard: map[string]time.Time{}, num: map[string]uint64{}}
-	r.must(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", EraTag: "t", Node: board.NodeUp{ID: "n-" + nodes[0], Name: nodes[0], Slots: 2}})
+	r.must(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", EraTag: "t", Node: board.NodeUp{ID: "n-" + nodes[0], Name: nodes[0], Slots: 2, Harnesses: []string{"claude-code"}}})
 	r.online(nodes[0])
 	for _, n := range nodes[1:] {
 		r.person(board.VTokenCreate, board.TokenCreate{ID: board.HashSecret(n), Role: "node", TTL: 60})
-		r.must(board.Actor{Kind: board.ActorNode, Node: "n-" + n}, board.VNodeJoin, board.NodeJoin{Node: board.NodeUp{ID: "n-" + n, Name: n, Slots: 2}, Secret: n})
+		r.must(board.Actor{Kind: board.ActorNode, Node: "n-" + n}, board.VNodeJoin, board.NodeJoin{Node: board.NodeUp{ID: "n-" + n, Name: n, Slots: 2, Harnesses: []string{"claude-code"}}, Secret: n})
 		r.online(n)
 	}
 	if yaml != "" {
@@ -95,7 +99,7 @@ func (r *rig) online(name string) {
 
 func (r *rig) now() int64 { return t0 + time.Since(r.began).Milliseconds() }
 
-// Do implements Store.
+// Do executes a request.
 func (r *rig) Do(_ context.Context, req *board.Request) board.Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,9 +119,14 @@ func (r *rig) Do(_ context.Context, req *board.Request) board.Result {
 	if !txn.Empty() {
 		batch.Apply(&txn)
 	}
+	if r.watch != nil {
+		r.watch(req, &res, r.v, batch, env)
+	}
 	if !txn.Empty() {
 		r.v.Apply(&txn)
-		r.noCapExceeded(req, &res)
+		if r.watch == nil {
+			r.noCapExceeded(req, &res)
+		}
 		for _, f := range r.subs {
 			f.mu.Lock()
 			for _, op := range txn.Ops {
@@ -133,6 +142,14 @@ func (r *rig) Do(_ context.Context, req *board.Request) board.Result {
 		}
 	}
 	return res
+}
+
+// DoAll implements Store.
+func (r *rig) DoAll(ctx context.Context, reqs []*board.Request) (results []board.Result) {
+	for _, req := range reqs {
+		results = append(results, r.Do(ctx, req))
+	}
+	return results
 }
 
 // View implements Store.

@@ -121,10 +121,7 @@ func (n *Node) wait(ctx context.Context, changed <-chan struct{}) error {
 // lead executes a request as the leader. What only the leader may say of a
 // request is put right here, for requests of its own doors and of peers alike.
 func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
-	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
-		return board.Result{Err: board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")}
-	}
-	if err := n.room(&req); err != nil && !req.Retry { // a retry may have been done before: the executor tells
+	if err := n.mayLead(&req); err != nil {
 		return board.Result{Err: err}
 	}
 	if req.Verb == board.VStart && req.Actor.Kind != board.ActorPlatform {
@@ -142,6 +139,17 @@ func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
 		}
 	}
 	return n.store.Do(ctx, &req)
+}
+
+// mayLead refuses what an alarm or a full disk holds up.
+func (n *Node) mayLead(req *board.Request) *board.Error {
+	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
+		return board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")
+	}
+	if req.Retry { // it may have been done before: the executor tells
+		return nil
+	}
+	return n.room(req)
 }
 
 // fromPeer takes a request that a peer forwards: it is never passed on again,

@@ -153,6 +153,24 @@ func (s termStore) Do(ctx context.Context, req *board.Request) board.Result {
 	return s.l.n.lead(ctx, *req)
 }
 
+// DoAll implements scheduler.Store.
+func (s termStore) DoAll(ctx context.Context, reqs []*board.Request) []board.Result {
+	results := make([]board.Result, len(reqs))
+	var may []*board.Request
+	var at []int
+	for i, req := range reqs {
+		if err := s.l.n.mayLead(req); err != nil {
+			results[i] = board.Result{Err: err}
+			continue
+		}
+		may, at = append(may, req), append(at, i)
+	}
+	for i, res := range s.l.n.store.DoAll(ctx, may) {
+		results[at[i]] = res
+	}
+	return results
+}
+
 func (s termStore) View(fn func(board.View) error) error { return s.l.n.store.View(fn) }
 
 // mayLag is how many log entries a replica may be behind when it is made a voter:

@@ -38,9 +38,15 @@ func hookWait(failures int64) time.Duration {
 	return d - rand.N(d/10+1) // not all hooks of a machine that was away at once
 }
 
+// hookStore is what webhooks need of the replicated state.
+type hookStore interface {
+	Do(ctx context.Context, req *board.Request) board.Result
+	View(fn func(board.View) error) error
+}
+
 // hooks serves the webhooks of one term.
 type hooks struct {
-	store scheduler.Store
+	store hookStore
 	feed  scheduler.Feed
 	send  func(ctx context.Context, h *board.Webhook, id string, body []byte) error
 	fleet string
