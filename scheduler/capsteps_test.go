@@ -111,7 +111,7 @@ func (w *capWorld) manual(s capStep) {
 	if len(w.cards) == 0 {
 		return
 	}
-	b, _ := json.Marshal(board.Start{Card: w.cards[s.A%len(w.cards)], Force: s.B > 7, Why: "x"})
+	b, _ := json.Marshal(board.Start{Card: w.cards[s.A%len(w.cards)], Force: s.B > 6, Why: "x"})
 	req := &board.Request{Actor: capPerson, Verb: board.VStart, Args: b}
 	err := w.View(func(v board.View) error {
 		if e := Prepare(v, w.ws, w.state, w.rig.now(), req); e != nil {

@@ -69,12 +69,12 @@ func drawCap(rt *rapid.T, slug string) xcap {
 	if rapid.IntRange(0, 2).Draw(rt, "has unless") == 2 {
 		c.unless = drawFilter(rt, "unless")
 	}
-	most := []string{"0", "1", "2", "2", "3", "3", "4", "params.most"}
+	most := []string{"3", "2", "2", "1", "3", "0", "4", "params.most"}
 	switch c.scope {
 	case "machine":
-		most = []string{"1", "2", "3", "host.slots", "host.slots", "params.most"}
+		most = []string{"host.slots", "2", "3", "host.slots", "1", "params.most"}
 	case "assignee":
-		most = []string{"1", "2", "profile.capacity", "profile.capacity", "3"}
+		most = []string{"profile.capacity", "2", "1", "profile.capacity", "3"}
 	}
 	c.max = rapid.SampledFrom(most).Draw(rt, "max")
 	if rapid.IntRange(0, 1).Draw(rt, "reserve") == 1 {
@@ -86,13 +86,13 @@ func drawCap(rt *rapid.T, slug string) xcap {
 func drawScript(rt *rapid.T) (s capScript) {
 	for i, slug := range capBoards {
 		s.Most[i] = rapid.IntRange(-1, 3).Draw(rt, "most")
-		for range rapid.IntRange(1, 4).Draw(rt, "caps") {
+		for range rapid.IntRange(1, 3).Draw(rt, "caps") {
 			s.Caps = append(s.Caps, drawCap(rt, slug))
 		}
 	}
 	s.Steps = rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) capStep {
 		return capStep{rapid.IntRange(0, 31).Draw(rt, "op"), rapid.IntRange(0, 11).Draw(rt, "a"), rapid.IntRange(0, 11).Draw(rt, "b")}
-	}), 5, 60).Draw(rt, "steps")
+	}), 20, 60).Draw(rt, "steps")
 	return s
 }
 

@@ -278,6 +278,9 @@ func (m *moment) could(c *board.Card, node string, reserves bool) bool {
 	if p == nil || n == nil || m.forbidden(p.board, n) != "" || board.StillHeld(m.view, c, p.start.Slot) != nil {
 		return false
 	}
+	if cooling, _ := board.Cooling(m.view, p.scope.Candidate(p.start, node), m.now); cooling != nil {
+		return false
+	}
 	p.scope.At(n, m.nodes(node), m.startsOn(node, m.now)).Playing(p.start.Profile)
 	if p.scope.Fits(p.start.Profile) != nil || p.scope.Eligible() != nil || m.noRoom(p.row(node), reserves) != "" {
 		return false
