@@ -5,14 +5,15 @@ GO      ?= go
 PARALLEL ?= 2
 BIN     := bin
 
-# Long forms of tests, for prove-1. Lower them for a look.
+# Long forms of tests, for prove-1 and prove-3. Lower them for a look.
 RESTARTS ?= 1000
 CUTS     ?= 400
 ROUNDS   ?= 20
 SEED     ?= 0
+CHECKS   ?= 5000
 RULES    ?= 20
 
-.PHONY: help build demo test lint rules model prove-1 bench cross clean
+.PHONY: help build demo test lint rules model prove-1 prove-3 bench cross clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -21,6 +22,7 @@ help:
 	@echo 'make rules     breaks the product in $(RULES) ways that testdata/rules names, and shows the test that sees each'
 	@echo 'make model     the long search over contact, lease, orders and keepers'
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
+	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind; no start without room, in order, foretold by the dry run'
 	@echo 'make bench     paired benchmarks with their baselines'
 	@echo 'make cross     linux and darwin, amd64 and arm64'
 
@@ -48,6 +50,10 @@ prove-1:
 	@echo "prove-1: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
 	$(GO) test ./raftstore/logstore -run 'Kill|Power' -kill.disk -kill.restarts=$(RESTARTS) -power.cuts=$(CUTS) -v -timeout=3h
 	$(GO) test ./cmd/muster/e2e -rounds=$(ROUNDS) -seed=$(SEED) -v -timeout=3h
+
+prove-3:
+	@echo "prove-3: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
+	$(GO) test ./scheduler -run 'TestCapsHold|TestDryRunIsTheNextRound|TestLoopMissesNothing' -rapid.checks=$(CHECKS) -rapid.seed=$(SEED) -v -timeout=6h
 
 bench: build
 	$(BIN)/muster bench
