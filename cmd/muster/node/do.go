@@ -146,10 +146,10 @@ func (n *Node) mayLead(req *board.Request) *board.Error {
 	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
 		return board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")
 	}
-	if req.Retry { // it may have been done before: the executor tells
-		return nil
+	if err := n.room(req); err != nil && !req.Retry { // a retry may have been done before: the executor tells
+		return err
 	}
-	return n.room(req)
+	return nil
 }
 
 // fromPeer takes a request that a peer forwards: it is never passed on again,
