@@ -108,10 +108,16 @@ func (w *capWorld) ofRunning(s capStep, event string) {
 
 // manual is a person's start, placed as the leader places it.
 func (w *capWorld) manual(s capStep) {
-	if len(w.cards) == 0 {
+	var wait []string
+	for _, id := range w.cards {
+		if c := w.card(id); c.Run == "" && (c.Status == "ready" || c.Status == "review") {
+			wait = append(wait, id)
+		}
+	}
+	if len(wait) == 0 {
 		return
 	}
-	b, _ := json.Marshal(board.Start{Card: w.cards[s.A%len(w.cards)], Force: s.B > 6, Why: "x"})
+	b, _ := json.Marshal(board.Start{Card: wait[s.A%len(wait)], Force: s.B > 6, Why: "x"})
 	req := &board.Request{Actor: capPerson, Verb: board.VStart, Args: b}
 	err := w.View(func(v board.View) error {
 		if e := Prepare(v, w.ws, w.state, w.rig.now(), req); e != nil {
