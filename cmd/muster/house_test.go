@@ -313,8 +313,8 @@ func isName(e ast.Expr, name string) bool {
 // sleepers are the tests that may sleep outside a synctest bubble, as
 // path:function, each with its reason.
 var sleepers = map[string]string{
-	"scheduler/loop_test.go:randomStep": "called inside the bubble of TestLoopMissesNothing",
-	"scheduler/capsteps_test.go:step":   "called inside the bubbles of TestCapsHold and TestDryRunIsTheNextRound",
+	"scheduler/loop_random_test.go:randomStep": "called inside the bubble of TestLoopMissesNothing",
+	"scheduler/capsteps_test.go:step":          "called inside the bubbles of TestCapsHold and TestDryRunIsTheNextRound",
 }
 
 func TestNoTestSleepsOnTheRealClock(t *testing.T) {
