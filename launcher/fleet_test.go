@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -233,8 +234,9 @@ func (f *fleet) config(dir, binary string) Config {
 type testNodeT struct {
 	*fleet
 	*Reconciler
-	t   *testing.T
-	cfg Config
+	t       *testing.T
+	cfg     Config
+	keepers []*Keepers // of each time it was open
 }
 
 func newNode(t *testing.T, change func(*Config)) *testNodeT {
@@ -247,8 +249,13 @@ func newNode(t *testing.T, change func(*Config)) *testNodeT {
 		change(&n.cfg)
 	}
 	n.open()
-	t.Cleanup(func() { endAll(t, n.cfg.Dir) })
-	t.Cleanup(func() { n.Close() })
+	t.Cleanup(func() {
+		n.Close()
+		endAll(t, n.cfg.Dir)
+		for _, k := range n.keepers {
+			k.wg.Wait() // a keeper still writes when its session is over
+		}
+	})
 	return n
 }
 
@@ -258,6 +265,9 @@ func (n *testNodeT) open() {
 	must(n.t, err)
 	must(n.t, r.Open(context.Background()))
 	n.Reconciler = r
+	if k, ok := r.cfg.Runner.(*Keepers); ok {
+		n.keepers = append(n.keepers, k)
+	}
 	n.set(func() { n.woken = r.Wake })
 }
 
@@ -280,7 +290,7 @@ func (n *testNodeT) launched(run string) {
 	eventually(n.t, "the start of "+run, func() bool { return n.fleet.run(run).Launched != 0 })
 }
 
-// endAll ends every session a test left behind.
+// endAll ends every session a test left behind. One whose keeper is only on its way is declared dead, as by a node.
 func endAll(t *testing.T, dir string) {
 	names, err := os.ReadDir(dir + "/runs")
 	if err != nil {
@@ -289,10 +299,23 @@ func endAll(t *testing.T, dir string) {
 	k := &Keepers{Log: testLog(t)}
 	for _, e := range names {
 		path := dir + "/runs/" + e.Name()
-		s, err := k.Adopt(context.Background(), path)
-		if err == nil && s != nil {
-			_ = s.Stop(0, "the test is over")
-			<-s.Done()
+		if !exists(path + "/" + fileSpec) {
+			continue
 		}
+		eventually(t, "the end of "+path, func() bool {
+			s, err := k.Adopt(context.Background(), path)
+			if s != nil {
+				_ = s.Stop(0, "the test is over")
+				<-s.Done()
+			}
+			if err != nil {
+				return false
+			}
+			lock, err := takeLock(path)
+			if err == nil {
+				err = errors.Join(writeVoid(path), lock.Close())
+			}
+			return err == nil
+		})
 	}
 }
