@@ -80,6 +80,10 @@ func TestBadInput(t *testing.T) {
 	f.apply("600")
 	m := f.machines[0]
 	card := f.add(m, "a card", "true", func(c *board.CardAdd) { c.Triage = true })
+	f.eventually(20*time.Second, "saying why it waits", func() (bool, string) { // the last that is written by itself
+		c, err := m.card(card)
+		return err == nil && c.Reason != nil, fmt.Sprint(err)
+	})
 	file := func(name, text string) string {
 		path := filepath.Join(f.dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
