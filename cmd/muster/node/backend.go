@@ -22,9 +22,6 @@ type backend struct{ n *Node }
 
 var _ api.Backend = backend{}
 
-// readWait is how long a local read waits for what this node has answered to anybody (M-31).
-const readWait = time.Second
-
 func (b backend) Do(ctx context.Context, req board.Request) board.Result { return b.n.Do(ctx, req) }
 
 func (b backend) SessionSay(ctx context.Context, run, secret string, req board.Request) board.Result {
@@ -46,7 +43,7 @@ func (b backend) Read(ctx context.Context, consistent bool, fn func(board.View) 
 			return api.Fresh{}, board.Errorf(board.Unavailable, "this node has not caught up in time").WithHint("see: muster status")
 		}
 	} else if _, seq := n.store.Applied(); seq < want {
-		wait, cancel := context.WithTimeout(ctx, readWait)
+		wait, cancel := context.WithTimeout(ctx, n.cfg.readWait)
 		_ = n.store.WaitSeq(wait, want) // what it has is shown with its age
 		cancel()
 	}

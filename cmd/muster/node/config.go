@@ -38,6 +38,7 @@ type Config struct {
 
 	Lease lease.Config // times of the contact; zero is the default
 
+	readWait time.Duration                      // how long a local read waits for what this node has answered to anybody (M-31); 0 is a second
 	hookWait func(failures int64) time.Duration // between two tries of a webhook; nil is the default
 }
 
@@ -76,6 +77,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Wall == nil {
 		c.Wall = time.Now
+	}
+	if c.readWait == 0 {
+		c.readWait = time.Second
 	}
 	if c.Lease == (lease.Config{}) {
 		c.Lease = lease.DefaultConfig()

@@ -38,7 +38,8 @@ profiles:
 
 func testConfig(t *testing.T, name string) Config {
 	t.Helper()
-	cfg := Config{Data: filepath.Join(t.TempDir(), name), Name: name, Binary: os.Args[0], Slots: 8, Labels: map[string]string{"always-on": "true"}}
+	cfg := Config{Data: filepath.Join(t.TempDir(), name), Name: name, Binary: os.Args[0], Slots: 8, Labels: map[string]string{"always-on": "true"},
+		readWait: time.Minute} // a machine with far more to do than it can is no node that was cut off
 	if testing.Verbose() {
 		cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo})).With("node", name)
 	}
