@@ -328,3 +328,30 @@ func TestHookWithoutAWorkspace(t *testing.T) {
 		t.Fatal(w.events(id))
 	}
 }
+
+// WFL-21, WFL-22, M-17, M-26: a workspace is cleaned up only when its card is put away, by an order for the node that has
+// it, written with the move; its key holds no time, so that a second archiving is another order.
+func TestCleanUpIsAnOrder(t *testing.T) {
+	w := agents(t)
+	id := w.add("x", func(c *Card) { c.Assignee = "sh" })
+	r := w.claimed(id)
+	w.report(r.ID, Report{Kind: ReportTaken})
+	w.report(r.ID, Report{Kind: ReportLaunched, PID: 7, Workspace: "/srv/web-1"})
+	w.exit(id, 0)
+	w.status(id, "done")
+	if list := w.orders(OrderCleanup); len(list) != 0 {
+		t.Fatalf("done is not put away: %+v", list)
+	}
+	w.must(id, "archive", manager)
+	list := w.orders(OrderCleanup)
+	if len(list) != 1 || list[0].Node != "n-atlas" || list[0].Card != id || !strings.Contains(string(list[0].Spec), `"/srv/web-1"`) ||
+		!strings.Contains(string(list[0].Spec), `"cleanup/`+id+"/"+EventID(w.lastEvent(id, "archive").ID)+`"`) {
+		t.Fatalf("%+v", list)
+	}
+	if res := w.ask(Actor{Kind: ActorNode, Node: "n-atlas"}, VReport, Report{Kind: ReportDone, Order: list[0].ID}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if list := w.orders(OrderCleanup); len(list) != 0 {
+		t.Fatalf("an order that was carried out stays: %+v", list)
+	}
+}

@@ -28,6 +28,7 @@ type Fleet struct {
 	subs   map[*sub]bool
 	logs   map[string]*runLog
 	said   []board.Request
+	asked  []board.Request
 
 	// What a test may set before it asks.
 	NoLeader bool              // nothing is written; asking takes as long as it may
@@ -170,6 +171,9 @@ var _ api.Backend = (*Fleet)(nil)
 
 // Do implements api.Backend.
 func (f *Fleet) Do(ctx context.Context, req board.Request) board.Result {
+	f.mu.Lock()
+	f.asked = append(f.asked, req)
+	f.mu.Unlock()
 	if f.NoLeader {
 		<-ctx.Done()
 		return board.Result{Err: board.Errorf(board.Unavailable, "no leader is reachable").WithCheck("no_leader").WithHint("see: muster status")}
@@ -198,6 +202,13 @@ func (f *Fleet) Said() []board.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]board.Request(nil), f.said...)
+}
+
+// Asked are the requests that came to the leader, whatever became of them.
+func (f *Fleet) Asked() []board.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]board.Request(nil), f.asked...)
 }
 
 // MintID implements api.Backend.
