@@ -9,11 +9,12 @@ BIN     := bin
 RESTARTS ?= 1000
 CUTS     ?= 400
 ROUNDS   ?= 20
+KILLS    ?= 500
 SEED     ?= 0
 CHECKS   ?= 5000
 RULES    ?= 20
 
-.PHONY: help build demo test lint rules model prove-1 prove-3 bench cross clean
+.PHONY: help build demo test lint rules model prove-1 prove-3 prove-4 bench cross clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -23,6 +24,7 @@ help:
 	@echo 'make model     the long search over contact, lease, orders and keepers'
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
 	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind; no start without room, in order, foretold by the dry run'
+	@echo 'make prove-4   $(KILLS) kills of nodes and keepers at points of their work'
 	@echo 'make bench     paired benchmarks with their baselines'
 	@echo 'make cross     linux and darwin, amd64 and arm64'
 
@@ -38,6 +40,8 @@ lint:
 	$(GO) tool staticcheck ./...
 
 test: lint
+	$(GO) vet -tags failpoint ./launcher
+	$(GO) run ./cmd/skips $(SKIPS) -- -tags failpoint -timeout=6m -run 'EveryPoint|Kills' ./launcher
 	$(GO) run ./cmd/skips $(SKIPS) -- -shuffle=on -timeout=6m -p $(PARALLEL) ./...
 
 rules:
@@ -54,6 +58,10 @@ prove-1:
 prove-3:
 	@echo "prove-3: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
 	$(GO) test ./scheduler -run 'TestCapsHold|TestDryRunIsTheNextRound|TestLoopMissesNothing' -rapid.checks=$(CHECKS) -rapid.seed=$(SEED) -v -timeout=6h
+
+prove-4:
+	@echo "prove-4: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
+	$(GO) test -tags failpoint ./launcher -run 'EveryPoint|Kills' -kills=$(KILLS) -kills.seed=$(SEED) -v -timeout=3h
 
 bench: build
 	$(BIN)/muster bench

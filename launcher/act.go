@@ -37,7 +37,7 @@ func (r *Reconciler) prepare(n *run) {
 				n.notStarted(err)
 				r.log.Warn("start of a run failed", "run", n.id, "err", err)
 			}
-			r.cfg.at("prepared")
+			at(atPrepared)
 			r.Wake()
 		})
 	}()
@@ -60,6 +60,7 @@ func (r *Reconciler) spawn(n *run, s *seen) {
 		err := writeJSON(dir, fileSpec, &spec, false)
 		var link Session
 		if err == nil {
+			at(atSpec)
 			link, err = r.cfg.Runner.Start(dir)
 		}
 		if !r.post(func() { r.spawned(n, link, err) }) && link != nil {
@@ -76,7 +77,7 @@ func (r *Reconciler) spawned(n *run, link Session, err error) {
 		n.notStarted(err)
 		r.log.Error("keeper cannot be started", "run", n.id, "err", err)
 	} else {
-		r.cfg.at("spawned")
+		at(atSpawned)
 		r.follow(n, link)
 	}
 	r.Wake()
@@ -191,7 +192,9 @@ func (r *Reconciler) reap(n *run) {
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()
+		at(atReap)
 		err := r.cfg.Runner.End(r.ctx, n.dir)
+		at(atReaped)
 		r.post(func() {
 			n.busy = false
 			if err != nil {

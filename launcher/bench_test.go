@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,15 +22,6 @@ func BenchmarkStart(b *testing.B) {
 	}
 	exe, _ := os.Executable()
 	cfg := f.config(b.TempDir(), exe)
-	var mu sync.Mutex
-	steps := map[string]time.Time{}
-	cfg.failpoint = func(s string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if _, ok := steps[s]; !ok {
-			steps[s] = time.Now()
-		}
-	}
 	r, err := New(cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -51,7 +41,6 @@ func BenchmarkStart(b *testing.B) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	var all, bare []time.Duration
-	parts := map[string][]time.Duration{}
 	for b.Loop() {
 		os.Remove(stamp)
 		run, err := f.file("agent", ": > "+stamp)
@@ -67,9 +56,6 @@ func BenchmarkStart(b *testing.B) {
 		if err := json.Unmarshal(o.Spec, &spec); err != nil {
 			b.Fatal(err)
 		}
-		mu.Lock()
-		clear(steps)
-		mu.Unlock()
 		begin := time.Now()
 		r.Push(1, o)
 		for f.run(run).Gone == "" {
@@ -77,11 +63,6 @@ func BenchmarkStart(b *testing.B) {
 			<-tick.C
 		}
 		all = append(all, time.Since(begin)-first())
-		mu.Lock()
-		for s, at := range steps {
-			parts[s] = append(parts[s], at.Sub(begin))
-		}
-		mu.Unlock()
 
 		os.Remove(stamp)
 		begin = time.Now()
@@ -96,7 +77,4 @@ func BenchmarkStart(b *testing.B) {
 	}
 	b.ReportMetric(median(all), "ms/start(p50)")
 	b.ReportMetric(median(bare), "ms/bare(p50)")
-	for _, s := range []string{"before-write", "after-write", "prepared", "spawned"} {
-		b.ReportMetric(median(parts[s]), "ms/"+s)
-	}
 }

@@ -47,8 +47,6 @@ type Config struct {
 	Env      []string             // environment of the node, of which sessions get what is on a list; nil: this process's
 	Starts   int                  // preparations at once; 0: 8
 	KeepRuns int                  // folders of ended runs that stay; 0: 1000
-
-	failpoint func(string)
 }
 
 // validate fills what has a default and says what is missing.
@@ -85,10 +83,4 @@ func (c *Config) validate() error {
 		c.Runner = &Keepers{Binary: c.Binary, Log: c.Logger}
 	}
 	return nil
-}
-
-func (c *Config) at(step string) {
-	if c.failpoint != nil {
-		c.failpoint(step)
-	}
 }

@@ -151,6 +151,7 @@ func (k *keeper) run() (*Exit, error) {
 	k.deadline = k.spec.Deadline
 	proc := &Proc{PID: g.pid, Start: startOf(g.pid), Boot: bootID(), Nonce: k.spec.Nonce, Keeper: os.Getpid(), Cgroup: g.leaf, Memory: k.tree.mem.path}
 	err = WriteProc(".", proc)
+	at(atRecorded)
 	refused, why := "", ""
 	if err == nil {
 		refused, why = k.lastCheck()
@@ -164,6 +165,7 @@ func (k *keeper) run() (*Exit, error) {
 		k.follow()
 		return notStarted(refused, errors.Join(err, errorOf(why))), nil
 	}
+	at(atReleased)
 	k.hub.tell(message{Event: evStarted, Run: k.spec.Run, PID: g.pid})
 	k.follow()
 	return k.exit(), nil

@@ -98,12 +98,14 @@ func (k *keeper) record(e *Exit) error {
 func (k *keeper) finish(e *Exit) error {
 	e.Boot, e.At, e.Wall = bootID(), bootNow(), time.Now().UnixMilli()
 	e.Means = meaning(".", k.spec, e)
+	at(atDead)
 	err := k.record(e)
 	removeCgroup(k.tree.leaf)
 	k.tree.mem.remove()
 	if err != nil {
 		return fmt.Errorf("keeper of %s: exit record: %w", k.dir, err)
 	}
+	at(atExit)
 	k.hub.tell(message{Event: evEnded, Run: k.spec.Run})
 	return nil
 }

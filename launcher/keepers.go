@@ -109,7 +109,7 @@ func (k *Keepers) spawn(dir string) (net.Conn, *exec.Cmd, error) {
 		return nil, nil, fmt.Errorf("keeper of %s: %w", dir, err)
 	}
 	cmd := exec.Command(k.Binary, KeepVerb, dir, "3")
-	cmd.Env = append([]string{"GOMAXPROCS=1"}, k.Env...)
+	cmd.Env = append(append([]string{"GOMAXPROCS=1"}, k.Env...), failEnv()...)
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = keeperAttr()
 	cmd.Dir = "/"

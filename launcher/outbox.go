@@ -102,7 +102,7 @@ func (o *outbox) send() {
 func (o *outbox) deliver(it *item) (board.Result, bool) {
 	retry := false
 	for tries := 1; ; tries++ {
-		o.r.cfg.at("send")
+		at(atSend)
 		ctx, cancel := context.WithTimeout(o.r.ctx, sendWait)
 		res := o.r.cfg.Send(ctx, o.r.request(it, retry))
 		cancel()
@@ -110,6 +110,7 @@ func (o *outbox) deliver(it *item) (board.Result, bool) {
 			return res, false
 		}
 		if isOutcome(res) {
+			at(atAnswered)
 			return res, true
 		}
 		if res.Err.Code == board.Internal && tries >= poisonTries {

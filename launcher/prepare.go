@@ -85,6 +85,7 @@ func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
 	if err := writeJSON(j.dir, fileSecret, secret, false); err != nil {
 		return nil, err
 	}
+	at(atFolder)
 	for name, text := range map[string]string{fileBrief: w.Prompt, fileBody: w.Body} {
 		if err := writeAtomic(j.dir, name, []byte(text), false); err != nil {
 			return nil, err

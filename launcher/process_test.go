@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -45,8 +44,7 @@ type answer struct {
 	Code    board.Code
 }
 
-// nodeProgram is the process: args are data folder, world file, and the step
-// and count at which it dies (-9).
+// nodeProgram is the process: args are data folder and world file.
 func nodeProgram(args []string) int {
 	f, err := newFleet(args[1])
 	if err != nil {
@@ -56,20 +54,6 @@ func nodeProgram(args []string) int {
 	exe, _ := os.Executable()
 	cfg := f.config(args[0], exe)
 	cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if len(args) == 4 {
-		left, _ := strconv.Atoi(args[3])
-		hits := make(chan struct{}, 1)
-		hits <- struct{}{}
-		cfg.failpoint = func(step string) {
-			<-hits
-			if step == args[2] {
-				if left--; left == 0 {
-					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				}
-			}
-			hits <- struct{}{}
-		}
-	}
 	r, err := New(cfg)
 	if err == nil {
 		err = r.Open(context.Background())
@@ -138,24 +122,27 @@ type nodeProcess struct {
 	in    io.WriteCloser
 	out   *json.Decoder
 	wrap  []string // a command before the node's own
+	env   []string // beside the test's own
 	exe   string   // "": the test binary itself
 	alone bool     // as a service or a terminal runs it: leader of a session and a group of its own
 }
 
-func newProcess(t *testing.T, die ...string) *nodeProcess {
+func newProcess(t *testing.T) *nodeProcess {
 	t.Helper()
 	dir := t.TempDir()
 	p := &nodeProcess{t: t, dir: filepath.Join(dir, "data"), world: filepath.Join(dir, "world")}
 	t.Cleanup(func() { endAll(t, p.dir) })
 	t.Cleanup(p.kill)
-	p.run(die...)
+	p.run()
+	p.mustAsk(order{Op: "runs"}) // its state is founded: a life that ends before would leave half of it
 	return p
 }
 
-func (p *nodeProcess) run(die ...string) {
+func (p *nodeProcess) run() {
 	p.t.Helper()
 	args := append(append([]string{}, p.wrap...), cmp.Or(p.exe, testBinary(p.t)), "program", "node", p.dir, p.world)
-	p.cmd = exec.Command(args[0], append(args[1:], die...)...)
+	p.cmd = exec.Command(args[0], args[1:]...)
+	p.cmd.Env = append(os.Environ(), p.env...)
 	log, err := os.OpenFile(p.world+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	must(p.t, err)
 	defer log.Close()
@@ -176,9 +163,9 @@ func (p *nodeProcess) kill() {
 	}
 }
 
-func (p *nodeProcess) restart(die ...string) {
+func (p *nodeProcess) restart() {
 	p.kill()
-	p.run(die...)
+	p.run()
 }
 
 // ask is false when the process has died.

@@ -244,7 +244,7 @@ func (r *Reconciler) bar(n *run, d lease.Decision) bool {
 			r.trouble(n, "run folder cannot be voided", err)
 			return false
 		}
-		r.cfg.at("barred")
+		at(atBarred)
 	}
 	return true
 }
@@ -259,12 +259,12 @@ func (r *Reconciler) commit(steps []step) bool {
 		}
 		changes[i] = c
 	}
-	r.cfg.at("before-write")
+	at(atBeforeWrite)
 	if err := r.write(changes); err != nil {
 		r.broken(err)
 		return false
 	}
-	r.cfg.at("after-write")
+	at(atAfterWrite)
 	for _, st := range steps {
 		r.orders.Commit(st.n.id, st.n.slot, st.d)
 		if st.item != nil {

@@ -229,7 +229,7 @@ func (r *Reconciler) sayWord(ctx context.Context, sp speaker, req *board.Request
 	if err := appendLine(sp.dir, wordLine{ID: req.ID, Req: req}, true); err != nil {
 		return board.Result{Err: board.Errorf(board.Internal, "run %s: its word cannot be written down: %v", sp.n.id, err)}
 	}
-	r.cfg.at("word-written")
+	at(atWord)
 	w := &word{req: req, st: lease.WordAsking, done: make(chan struct{})}
 	if !r.ask(func() { sp.n.word = w }) {
 		return board.Result{Err: kept(sp.n.id)}
