@@ -1,7 +1,7 @@
 package launcher
 
 // point is a place at which a test kills the process that comes by. They are all
-// here; only a binary built with the tag failpoint has any code for them.
+// here, and in launcher/workspace as "workspace STEP"; only a binary built with the tag failpoint has any code for them.
 type point string
 
 // Points of a node.
@@ -18,6 +18,8 @@ const (
 	atWord        point = "word"         // a session's word is in its folder and was not asked
 	atReap        point = "reap"         // a dead keeper's tree is about to be ended
 	atReaped      point = "reaped"       // it is ended, nothing is reported
+	atScript      point = "script"       // a workspace's script runs
+	atCleared     point = "cleared"      // a workspace is cleared, nothing is reported
 )
 
 // Points of a keeper.

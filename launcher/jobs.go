@@ -41,7 +41,7 @@ func (r *Reconciler) runScript(ctx context.Context, x workspace.Script) error {
 	}
 	defer link.Close()
 	defer r.atWork(link)()
-	r.cfg.at("script")
+	at(atScript)
 	select {
 	case <-link.Done():
 	case <-ctx.Done():

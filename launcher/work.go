@@ -16,7 +16,7 @@ import (
 func (r *Reconciler) newWork() *workspace.Store {
 	return workspace.New(workspace.Config{
 		Dir: r.cfg.Dir, Env: r.gitEnv(), Logger: r.log, Repos: r.cfg.Repos, Ports: r.cfg.Ports,
-		Run: r.runScript, Live: r.live, Failpoint: r.cfg.at,
+		Run: r.runScript, Live: r.live, Failpoint: func(step string) { at(point("workspace " + step)) },
 	})
 }
 
@@ -168,7 +168,7 @@ func (r *Reconciler) errands(s *seen) {
 			if r.ctx.Err() != nil {
 				return
 			}
-			r.cfg.at("cleared")
+			at(atCleared)
 			rep := board.Report{Kind: board.ReportDone, Run: o.Run, Order: o.ID}
 			if err != nil {
 				rep.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
