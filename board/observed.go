@@ -112,6 +112,11 @@ func (t *tx) dueLost(r *Run, d *Due) *Error {
 // its machine was out of touch, nobody can know that.
 // Losses are counted for the session, over its runs.
 func (t *tx) sessionLost(r *Run, never bool, why string) *Error {
+	return t.observed(r, "session_lost", t.lost(r, never, why))
+}
+
+// lost counts a loss and says what is to be told of it.
+func (t *tx) lost(r *Run, never bool, why string) map[string]any {
 	losses := 1
 	rec := t.slotOfRun(r)
 	if rec != nil {
@@ -127,7 +132,7 @@ func (t *tx) sessionLost(r *Run, never bool, why string) *Error {
 	p := map[string]any{"machine": t.nodeName(r.Node), "session_id": r.SessionID, "mode": r.Mode, "seen": !never,
 		"never_came_up": r.Mode == ModeFresh && never, "losses": losses, "error": why}
 	setIf(p, "pane", r.Session.Pane)
-	return t.observed(r, "session_lost", p)
+	return p
 }
 
 // backOnline lets the time of missing sessions of a machine count anew: what it was

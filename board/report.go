@@ -146,6 +146,9 @@ func (t *tx) reportExited(r *Run, a *Report) *Error {
 	if a.ResetAt > 0 {
 		p["reset_at"] = float64(a.ResetAt) / 1000
 	}
+	if a.Means == MeansTerminal {
+		return t.ended(r, lease.ActExited, "session_lost", t.lost(r, r.SeenAt == 0, r.Error))
+	}
 	return t.ended(r, lease.ActExited, "exited", p)
 }
 

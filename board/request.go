@@ -311,6 +311,10 @@ const (
 // was out of touch, which is no failure of the card.
 const MeansLease = "lease"
 
+// MeansTerminal is what a report says of a session whose terminal's server ended:
+// nobody wanted that, so it is lost and taken up again.
+const MeansTerminal = "terminal"
+
 // MeansRateLimit is what a report says of a session that its harness's provider
 // turned away for a while, until ResetAt where that is known.
 const MeansRateLimit = "rate_limit"

@@ -20,6 +20,7 @@ const BriefPath = "$MUSTER_BRIEF"
 // SpecExtra is what a harness is, as data for the launcher (StartSpec.Extra).
 type SpecExtra struct {
 	Prompt  string            `json:"prompt,omitempty"`  // how the prompt reaches the program: argument, stdin, typed, file
+	Ready   string            `json:"ready,omitempty"`   // a pane shows this when it takes a text
 	Scrub   []string          `json:"scrub,omitempty"`   // variables of the node that must not reach it
 	Exit    map[string]string `json:"exit,omitempty"`    // exit code to meaning
 	Signs   []SpecSign        `json:"signs,omitempty"`   // line of output to meaning
@@ -152,6 +153,9 @@ func (s *Scope) specEnv(spec *StartSpec, h *workflow.Harness, p *workflow.Profil
 
 func specExtra(h *workflow.Harness, p *workflow.Profile, skills []string) json.RawMessage {
 	x := SpecExtra{Prompt: h.Prompt, Scrub: h.Scrub, Session: h.Session.JSON, Memory: p.Memory, Skills: skills, Verdict: p.Verdict}
+	if h.Ready != nil {
+		x.Ready, _ = h.Ready.Constant()
+	}
 	for code, means := range h.Exit {
 		if x.Exit == nil {
 			x.Exit = map[string]string{}

@@ -97,6 +97,7 @@ func (r *Reconciler) follow(n *run, link Session) {
 		r.wg.Add(1)
 		go r.extender(h)
 	}
+	r.followPane(link)
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()

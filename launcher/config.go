@@ -11,6 +11,7 @@ import (
 
 	"muster/board"
 	"muster/board/lease"
+	"muster/launcher/tmux"
 )
 
 // Config is what a reconciler needs of its node.
@@ -47,6 +48,9 @@ type Config struct {
 	Env      []string             // environment of the node, of which sessions get what is on a list; nil: this process's
 	Starts   int                  // preparations at once; 0: 8
 	KeepRuns int                  // folders of ended runs that stay; 0: 1000
+
+	panes   *tmux.Server // nil: noPanes says why
+	noPanes error
 }
 
 // validate fills what has a default and says what is missing.
@@ -82,5 +86,6 @@ func (c *Config) validate() error {
 	if c.Runner == nil {
 		c.Runner = &Keepers{Binary: c.Binary, Log: c.Logger}
 	}
+	c.openPanes()
 	return nil
 }

@@ -33,6 +33,9 @@ type message struct {
 	Nonce string `json:"nonce,omitempty"`
 	PID   int    `json:"pid,omitempty"`
 	State string `json:"state,omitempty"`
+
+	Shown bool `json:"shown,omitempty"` // of a pane: its program has printed something
+	Quiet bool `json:"quiet,omitempty"` // and prints nothing now
 }
 
 // Ops and events of the control socket.
@@ -44,6 +47,7 @@ const (
 	opMemory = "memory" // how much memory has the session
 
 	evStarted = "started" // the session executes
+	evPane    = "pane"    // its pane shows something, is quiet, or is not any more
 	evEnded   = "ended"   // its exit record is written; nothing of it lives
 )
 

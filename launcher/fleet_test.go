@@ -42,6 +42,7 @@ extends: default
 profiles:
   sh: {harness: command, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   agent: {harness: command, verdict: explicit, args: [sh, -c, 'sh "$MUSTER_BODY"']}
+  pane: {harness: command, surface: pane, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   missing: {harness: command, args: [no-such-program-here]}
 `
 
@@ -55,7 +56,7 @@ func newFleet(path string) (*fleet, error) {
 	if f.v.Seq() > 0 {
 		return f, nil
 	}
-	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command"}, Labels: map[string]string{"always-on": "true"}}
+	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
 	for _, r := range []board.Request{
 		request(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", Name: "f", EraTag: "e", Node: node}),
 		request(board.Platform(), board.VBoardCreate, board.BoardCreate{Slug: "web", Prefix: "web", YAML: testWorkflow}),

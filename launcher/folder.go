@@ -73,6 +73,9 @@ type Spec struct {
 	Order string `json:"order"`
 
 	Verdict    string            `json:"verdict,omitempty"`     // exit: its exit code is its word
+	Surface    string            `json:"surface,omitempty"`     // pane; "": headless
+	Ready      string            `json:"ready,omitempty"`       // of a pane: it takes text when it shows this
+	Typed      bool              `json:"typed,omitempty"`       // of a pane: its prompt is typed
 	SessionID  string            `json:"session_id,omitempty"`  // of the harness
 	SessionKey string            `json:"session_key,omitempty"` // member of a JSON line of its output that tells the id
 	Stdin      string            `json:"stdin,omitempty"`       // a file; "": nothing to read
@@ -93,26 +96,29 @@ type Proc struct {
 	Keeper int    `json:"keeper"`
 	Cgroup string `json:"cgroup,omitempty"` // leaf of cgroup v2 made for it
 	Memory string `json:"memory,omitempty"` // leaf that counts its memory, of v2 or v1
+	Pane   string `json:"pane,omitempty"`   // of its terminal, %n; "" when it is headless
 }
 
 // Exit is how a run's process ended. Code is nil when nobody saw a code: a
 // signal ended it, its keeper died, or the machine did (M-08: never 0).
 type Exit struct {
-	V       int           `json:"v"`
-	Started bool          `json:"started"` // false: no program of this run was ever executed
-	Code    *int64        `json:"code,omitempty"`
-	Signal  string        `json:"signal,omitempty"`
-	Error   string        `json:"error,omitempty"`
-	Lapsed  bool          `json:"lapsed,omitempty"`  // its lease ran out: the machine was out of touch
-	Stopped bool          `json:"stopped,omitempty"` // it was asked to end
-	Hung    bool          `json:"hung,omitempty"`    // it did not end after the last word of its work
-	Memory  bool          `json:"memory,omitempty"`  // the machine killed it over its memory limit
-	Peak    int64         `json:"peak,omitempty"`    // the most memory it had, bytes; where nobody counts for a tree, its largest process
-	Means   *Meaning      `json:"means,omitempty"`   // nil: not known (a keeper of before), or code 0 and nothing to say
-	Refused string        `json:"refused,omitempty"` // void, estop, nospace, late: why the keeper did not start
-	Boot    string        `json:"boot"`
-	At      lease.Instant `json:"at"`
-	Wall    int64         `json:"wall"` // ms since the epoch, for use across a reboot (M-02)
+	V        int           `json:"v"`
+	Started  bool          `json:"started"` // false: no program of this run was ever executed
+	Code     *int64        `json:"code,omitempty"`
+	Signal   string        `json:"signal,omitempty"`
+	Error    string        `json:"error,omitempty"`
+	Closed   bool          `json:"closed,omitempty"`   // a person closed its pane
+	Terminal bool          `json:"terminal,omitempty"` // its terminal's server ended
+	Lapsed   bool          `json:"lapsed,omitempty"`   // its lease ran out: the machine was out of touch
+	Stopped  bool          `json:"stopped,omitempty"`  // it was asked to end
+	Hung     bool          `json:"hung,omitempty"`     // it did not end after the last word of its work
+	Memory   bool          `json:"memory,omitempty"`   // the machine killed it over its memory limit
+	Peak     int64         `json:"peak,omitempty"`     // the most memory it had, bytes; where nobody counts for a tree, its largest process
+	Means    *Meaning      `json:"means,omitempty"`    // nil: not known (a keeper of before), or code 0 and nothing to say
+	Refused  string        `json:"refused,omitempty"`  // void, estop, nospace, late: why the keeper did not start
+	Boot     string        `json:"boot"`
+	At       lease.Instant `json:"at"`
+	Wall     int64         `json:"wall"` // ms since the epoch, for use across a reboot (M-02)
 }
 
 // Why a keeper did not start the session.

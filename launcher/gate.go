@@ -27,9 +27,10 @@ type gate struct {
 }
 
 // openGate starts the process in the session's folder, environment and leaf,
-// with nothing to read and its output in the log. An error is one of the
-// session's program or folder, and nothing has been executed.
-func openGate(s *Spec) (*gate, error) {
+// with nothing to read and its output in the log, or with a terminal when it is to
+// have one. An error is one of the session's program or folder, and nothing has
+// been executed.
+func openGate(s *Spec, tty *os.File) (*gate, error) {
 	program, err := findProgram(s)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,10 @@ func openGate(s *Spec) (*gate, error) {
 	defer r.Close()
 
 	path, leaf := makeCgroup(s.Nonce)
-	attr := &os.ProcAttr{Dir: s.Dir, Env: s.Env, Files: []*os.File{stdin, log, log, r}, Sys: sessionAttr(leaf)}
+	attr := &os.ProcAttr{Dir: s.Dir, Env: s.Env, Files: []*os.File{stdin, log, log, r}, Sys: sessionAttr(leaf, tty)}
+	if tty != nil {
+		attr.Files = []*os.File{tty, tty, tty, r}
+	}
 	argv := append([]string{"muster-session", "-c", gateScript, "muster-session", program}, s.Argv[1:]...)
 	p, err := os.StartProcess(shell, argv, attr)
 	if err != nil && leaf != nil {
@@ -62,7 +66,7 @@ func openGate(s *Spec) (*gate, error) {
 		leaf.Close()
 		removeCgroup(path)
 		path, leaf = "", nil
-		attr.Sys = sessionAttr(nil)
+		attr.Sys = sessionAttr(nil, tty)
 		p, err = os.StartProcess(shell, argv, attr)
 	}
 	if leaf != nil {

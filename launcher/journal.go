@@ -209,6 +209,9 @@ func (j *journal) write(changes []change, acked []uint64) error {
 }
 
 func writeChange(tx *bbolt.Tx, c *change, next *uint64) error {
+	if c.key == "" { // a note: of no launch key
+		return c.number(tx, next)
+	}
 	if c.entry == nil {
 		return tx.Bucket(bucketEntries).Delete([]byte(c.key))
 	}
@@ -223,6 +226,11 @@ func writeChange(tx *bbolt.Tx, c *change, next *uint64) error {
 	if c.file == nil {
 		return nil
 	}
+	return c.number(tx, next)
+}
+
+// number gives the item that is filed its number, and stores it.
+func (c *change) number(tx *bbolt.Tx, next *uint64) error {
 	c.file.N = *next
 	*next++
 	return putJSON(tx.Bucket(bucketOutbox), number(c.file.N), c.file)

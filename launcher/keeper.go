@@ -27,6 +27,7 @@ type keeper struct {
 	lock *os.File
 	hub  *hub
 	sigs chan os.Signal
+	term *terminal // nil: a headless session
 
 	tree  tree
 	timer *bootTimer
@@ -38,6 +39,7 @@ type keeper struct {
 	final    chan bool     // one slot: whether the session's newest word is the last of its work
 	finalAt  lease.Instant // since when it is; 0: it is not
 	hung     bool          // it was ended because it did not end after that
+	closed   bool          // its pane went away
 	ending   bool          // TERM is out
 	killAt   lease.Instant // when KILL is due, while ending
 	killing  time.Duration // KILL is out: how long until it is sent again
@@ -60,7 +62,7 @@ func Keep(args []string) error {
 	}
 	k := &keeper{dir: args[0], hub: newHub(), sigs: make(chan os.Signal, 16), final: make(chan bool, 1)}
 	// Notify, not Ignore: what is ignored stays ignored in the session.
-	signal.Notify(k.sigs, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	signal.Notify(k.sigs, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH)
 	if len(args) == 2 {
 		if err := k.inherit(args[1]); err != nil {
 			return err
@@ -115,6 +117,7 @@ func (k *keeper) open() (err error) {
 	if err := wordsTo(fileKeeper); err != nil {
 		return err
 	}
+	k.callNode()
 	if k.lock, err = takeLock("."); err != nil {
 		return err
 	}
@@ -139,7 +142,10 @@ func (k *keeper) run() (*Exit, error) {
 	if err := becomeReaper(); err != nil {
 		return nil, err
 	}
-	g, err := openGate(k.spec)
+	if err := k.openTerminal(); err != nil {
+		return nil, err
+	}
+	g, err := openGate(k.spec, k.slaveOf())
 	if err != nil {
 		return nil, err
 	}
@@ -149,12 +155,15 @@ func (k *keeper) run() (*Exit, error) {
 		fmt.Fprintf(os.Stderr, "not held to its memory limit of %d MB: %v\n", k.spec.Memory>>20, err) // into keeper.log
 	}
 	k.deadline = k.spec.Deadline
-	proc := &Proc{PID: g.pid, Start: startOf(g.pid), Boot: bootID(), Nonce: k.spec.Nonce, Keeper: os.Getpid(), Cgroup: g.leaf, Memory: k.tree.mem.path}
+	proc := &Proc{PID: g.pid, Start: startOf(g.pid), Boot: bootID(), Nonce: k.spec.Nonce, Keeper: os.Getpid(), Cgroup: g.leaf, Memory: k.tree.mem.path, Pane: k.paneID()}
 	err = WriteProc(".", proc)
 	at(atRecorded)
 	refused, why := "", ""
 	if err == nil {
 		refused, why = k.lastCheck()
+	}
+	if err == nil && refused == "" {
+		err = k.join()
 	}
 	if err == nil && refused == "" {
 		err = g.release()
@@ -168,7 +177,7 @@ func (k *keeper) run() (*Exit, error) {
 	at(atReleased)
 	k.hub.tell(message{Event: evStarted, Run: k.spec.Run, PID: g.pid})
 	k.follow()
-	return k.exit(), nil
+	return k.endTerminal(k.exit()), nil
 }
 
 // lastCheck looks, under the folder's lock, whether the session may still be
@@ -217,12 +226,15 @@ func (k *keeper) follow() {
 				k.stopped = k.stopped || !k.ending
 				k.end(k.spec.Kill, "its keeper was told to end (shutdown of the machine?)")
 			}
+			k.signalled(s)
 		case c := <-k.hub.cmds:
-			c.reply(k.obey(c.message))
+			c.reply(k.marked(k.obey(c.message)))
 		case final := <-k.final:
 			if k.finalAt = 0; final {
 				k.finalAt = bootNow()
 			}
+		case <-k.noted():
+			k.hub.tell(k.marked(message{Event: evPane, Run: k.spec.Run}))
 		case <-k.timer.C:
 		case <-again.C:
 		}
@@ -281,6 +293,7 @@ func (k *keeper) end(patience time.Duration, why string) {
 	k.ending, k.killAt, k.why = true, at, why
 	if patience > 0 {
 		k.tree.term()
+		k.hangUp()
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster/launcher/tmux"
 )
 
 // Keepers is the real [Runner]: a keeper is a process of its own, which
@@ -22,6 +24,7 @@ type Keepers struct {
 	Binary string   // whose first argument may be [KeepVerb]
 	Env    []string // of the keepers; the sessions have one of their own
 	Log    *slog.Logger
+	Panes  *tmux.Server // where keepers with a terminal are started; nil: nowhere
 
 	mu      sync.Mutex
 	spare   *spare
@@ -39,6 +42,9 @@ type spare struct {
 
 // Start implements [Runner].
 func (k *Keepers) Start(dir string) (Session, error) {
+	if spec, err := ReadSpec(dir); err == nil && spec.Surface == surfacePane {
+		return k.startPane(dir, spec)
+	}
 	if s := k.takeSpare(); s != nil {
 		if err := writeMessage(s.conn, message{Op: opTake, Dir: dir}); err == nil {
 			k.Warm()
@@ -125,8 +131,11 @@ func (k *Keepers) spawn(dir string) (net.Conn, *exec.Cmd, error) {
 	return conn, cmd, nil
 }
 
-// Close ends the keeper that waits for a run. Keepers with a run go on.
+// Close ends the keeper that waits for a run. Keepers with a run go on, and panes.
 func (k *Keepers) Close() {
+	if k.Panes != nil {
+		k.Panes.Close()
+	}
 	k.mu.Lock()
 	k.closed = true
 	s := k.spare

@@ -15,6 +15,7 @@ type link struct {
 	keeper  int
 	started chan struct{}
 	done    chan struct{}
+	notes   *notes // of its pane
 
 	mu    sync.Mutex
 	pid   int
@@ -23,7 +24,7 @@ type link struct {
 }
 
 func newLink(conn net.Conn, r *bufio.Reader, keeper int) *link {
-	l := &link{conn: conn, keeper: keeper, started: make(chan struct{}), done: make(chan struct{})}
+	l := &link{conn: conn, keeper: keeper, started: make(chan struct{}), done: make(chan struct{}), notes: newNotes()}
 	go l.read(r)
 	return l
 }
@@ -48,6 +49,9 @@ func (l *link) read(r *bufio.Reader) {
 // The two clocks differ only when node and keeper are in different time
 // namespaces.
 func (l *link) note(m message) {
+	if m.Event == evPane || m.Re != "" {
+		l.notes.set(paneState{Shown: m.Shown, Quiet: m.Quiet})
+	}
 	if m.Now == 0 {
 		return
 	}

@@ -51,6 +51,8 @@ func meaningAt(dir string, s *Spec, e *Exit, now time.Time) *Meaning {
 		return nil
 	case e.Lapsed:
 		return &Meaning{Kind: board.MeansLease}
+	case e.Terminal:
+		return &Meaning{Kind: board.MeansTerminal}
 	case e.Memory:
 		return &Meaning{Kind: meansMemory}
 	}

@@ -98,7 +98,9 @@ func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
 		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Memory: x.Memory, Estop: r.cfg.Estop,
 		Card: w.Card, Slot: w.Slot, Role: w.Role, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
 	}
-	if x.Prompt == "stdin" {
+	if w.Surface == surfacePane {
+		s.Surface, s.Ready, s.Typed = surfacePane, x.Ready, x.Prompt == "stdin" || x.Prompt == "typed"
+	} else if x.Prompt == "stdin" {
 		s.Stdin = filepath.Join(j.dir, fileBrief)
 	}
 	s.Env = r.environment(w, s, j.dir, given, place)
@@ -136,8 +138,8 @@ func (r *Reconciler) refuse(n *run) string {
 		return fmt.Sprintf("%s: ESTOP is set (remove %s to lift it)", r.cfg.Name, r.cfg.Estop)
 	case n.want == nil:
 		return ""
-	case n.want.Surface != "" && n.want.Surface != "headless":
-		return fmt.Sprintf("%s: this version starts headless sessions only, not %q", r.cfg.Name, n.want.Surface)
+	case n.want.Surface == surfacePane && r.refusePane() != "":
+		return r.refusePane()
 	case n.want.Keep != "":
 		return fmt.Sprintf("%s: this version cannot go on with the session of run %s", r.cfg.Name, n.want.Keep)
 	case n.want.Harness != "" && n.want.Harness != "command" && len(n.want.Argv) > 0:
@@ -215,6 +217,9 @@ func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string, env []
 	}
 	if place.Branch != "" {
 		own["MUSTER_BRANCH"] = place.Branch
+	}
+	if s.Surface == surfacePane {
+		own["TERM"] = paneTerm
 	}
 	for _, key := range sorted(own) {
 		env = append(env, key+"="+own[key])

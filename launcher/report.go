@@ -9,14 +9,21 @@ import (
 	"muster/board/lease"
 )
 
+// actNote marks an item of the outbox that no decision has filed: what was seen of a
+// pane, what became of a delivery. Nothing of the run waits for it.
+const actNote lease.Report = 255
+
 var reportKinds = map[lease.Report]string{
 	lease.ActTaken: board.ReportTaken, lease.ActLaunched: board.ReportLaunched, lease.ActRefused: board.ReportRefused,
 	lease.ActFailed: board.ReportFailed, lease.ActExited: board.ReportExited, lease.ActGone: board.ReportGone,
 }
 
 func reportName(a lease.Report) string {
-	if a == lease.ActWord {
+	switch a {
+	case lease.ActWord:
 		return "word"
+	case actNote:
+		return "note"
 	}
 	return reportKinds[a]
 }
@@ -47,6 +54,7 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 		rep.Work, rep.Head = n.left.Work, n.left.Head
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
+			rep.Closed = e.Closed
 			n.tellMeaning(rep, e)
 			rep.PeakMB = (e.Peak + 1<<20 - 1) >> 20
 			it.Boot, it.At, it.Wall = e.Boot, e.At, e.Wall
@@ -93,6 +101,9 @@ func (r *Reconciler) describe(n *run, rep *board.Report) {
 		rep.PID = int64(n.link.PID())
 	} else if n.proc != nil {
 		rep.PID = int64(n.proc.PID)
+	}
+	if p, err := ReadProc(n.dir); err == nil {
+		rep.Pane = p.Pane
 	}
 	s, err := ReadSecret(n.dir)
 	if err != nil {

@@ -130,6 +130,7 @@ func (r *Reconciler) round() {
 		if len(steps) == 0 {
 			r.errands(s)
 			r.sweep(s)
+			r.tendPanes(s)
 			break
 		}
 		if !r.commit(steps) {
@@ -317,6 +318,10 @@ func (r *Reconciler) outcome(it *item, res board.Result) {
 		r.flushAt = time.Now().Add(ackWait)
 	}
 	n := r.runs[it.Run]
+	if it.Act == actNote {
+		r.Wake()
+		return
+	}
 	if _, ok := r.orders.Outcome(it.Run, it.Act); ok && n != nil {
 		r.dirty[n.id] = n.slot
 	}

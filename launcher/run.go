@@ -50,6 +50,7 @@ type run struct {
 	left    workspace.Left // what its workspace holds that is nowhere else
 	unsaved error          // why its branch could not be pushed, or looked at
 	spoke   bool           // it has said a word, and that was taken
+	shown   bool           // the fleet was told that its pane shows life
 
 	word     *word
 	unheard  *word         // the last one's outcome came when nobody waited
@@ -158,7 +159,7 @@ func (r *Reconciler) facts(n *run, s *seen) lease.Facts {
 // leaveOver tells whether a session whose run ended by its own word has had its
 // time to leave (M-35), counted from when this node saw it.
 func (r *Reconciler) leaveOver(n *run, now lease.Instant) bool {
-	if n.spec == nil || n.session() != lease.SessionLive {
+	if n.spec == nil || n.session() != lease.SessionLive || n.spec.Surface == surfacePane { // a pane stays for the card's next run
 		return false
 	}
 	if n.leaveAt == 0 {

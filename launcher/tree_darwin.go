@@ -117,4 +117,6 @@ func removeCgroup(path string)                            {}
 // the node, of its terminal or of its service leaves it running.
 func keeperAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func sessionAttr(leaf *os.File) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func sessionAttr(leaf, tty *os.File) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Setctty: tty != nil}
+}

@@ -352,9 +352,9 @@ func removeCgroup(path string) {
 func keeperAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // sessionAttr is how a session's process is started: its own session and
-// group, in the leaf, and dead when the keeper's thread is.
-func sessionAttr(leaf *os.File) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+// group, in the leaf, at its terminal if it has one, and dead when the keeper's thread is.
+func sessionAttr(leaf, tty *os.File) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Setctty: tty != nil} // Ctty 0: its standard input
 	if leaf != nil {
 		a.UseCgroupFD, a.CgroupFD = true, int(leaf.Fd())
 	}

@@ -28,7 +28,7 @@ func oldKeeper(dir, recorded string) error {
 		return err
 	}
 	defer lock.Close()
-	p, err := os.StartProcess("/bin/sleep", []string{"sleep", "1000"}, &os.ProcAttr{Env: []string{"MUSTER_NONCE=36d5c74a4e4959d7fc44554c9a08e12d"}, Sys: sessionAttr(nil)})
+	p, err := os.StartProcess("/bin/sleep", []string{"sleep", "1000"}, &os.ProcAttr{Env: []string{"MUSTER_NONCE=36d5c74a4e4959d7fc44554c9a08e12d"}, Sys: sessionAttr(nil, nil)})
 	if err != nil {
 		return err
 	}

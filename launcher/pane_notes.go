@@ -1,0 +1,79 @@
+package launcher
+
+import (
+	"sync"
+	"time"
+)
+
+// paneQuiet is how long a pane prints nothing before it counts as quiet: a program
+// at work moves something on its screen.
+const paneQuiet = 2 * time.Second
+
+// paneState is what a keeper tells of its pane.
+type paneState struct {
+	Shown bool // its program has printed something
+	Quiet bool // and now prints nothing
+}
+
+// notes are the newest state of a pane, and a signal that it has changed.
+type notes struct {
+	mu      sync.Mutex
+	st      paneState
+	changed chan struct{} // one slot
+	out     chan struct{} // one slot: something was printed
+}
+
+func newNotes() *notes {
+	return &notes{changed: make(chan struct{}, 1), out: make(chan struct{}, 1)}
+}
+
+// attend tells quiet from not quiet until nothing comes any more. What is printed
+// without a pause costs nothing but the timer.
+func (n *notes) attend(over <-chan struct{}) {
+	quiet := time.NewTimer(time.Hour)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-n.out:
+			n.set(paneState{Shown: true})
+			quiet.Reset(paneQuiet)
+		case <-quiet.C:
+			n.set(paneState{Shown: true, Quiet: true})
+		case <-over:
+			return
+		}
+	}
+}
+
+func (n *notes) set(st paneState) {
+	n.mu.Lock()
+	news := n.st != st
+	n.st = st
+	n.mu.Unlock()
+	if news {
+		notify(n.changed)
+	}
+}
+
+func (n *notes) state() paneState {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.st
+}
+
+// noted has something when there is news of the pane; never without a terminal.
+func (k *keeper) noted() <-chan struct{} {
+	if k.term == nil {
+		return nil
+	}
+	return k.term.notes.changed
+}
+
+// marked is a message with what is to be told of the pane.
+func (k *keeper) marked(m message) message {
+	if k.term != nil {
+		st := k.term.notes.state()
+		m.Shown, m.Quiet = st.Shown, st.Quiet
+	}
+	return m
+}
