@@ -155,6 +155,7 @@ func TestPanesOutliveTheNode(t *testing.T) {
 	n.showsLife(run)
 	must(t, n.Close())
 	n.open()
+	eventually(t, "the pane to be adopted", func() bool { return n.InKeeperTree(int(n.fleet.run(run).PID)) })
 	must(t, os.WriteFile(file, nil, 0o600))
 	if r := n.gone(run); r.Outcome != "completed" || r.ExitCode == nil {
 		t.Errorf("outcome %q, %s", r.Outcome, r.Error)
