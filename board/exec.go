@@ -85,6 +85,8 @@ func verbOf(name string) (verb, bool) {
 		return verb{byManager, webhookSet}, true
 	case VNodeSet:
 		return verb{byManager, nodeSet}, true
+	case VNodeLabel:
+		return verb{byManager, nodeLabel}, true
 	}
 	return fleetVerb(name)
 }

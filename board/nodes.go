@@ -36,10 +36,10 @@ func fleetInit(t *tx) (any, *Error) {
 // fillNode copies what a node says of itself.
 func (t *tx) fillNode(n *Node, u *NodeUp) {
 	n.Name, n.Addrs, n.Store, n.Journal = u.Name, u.Addrs, u.Store, u.Journal
-	n.Labels, n.Tools, n.Harnesses, n.Slots = u.Labels, u.Tools, u.Harnesses, u.Slots
+	n.Tools, n.Harnesses, n.Slots = u.Tools, u.Harnesses, u.Slots
 	n.Battery, n.OS, n.Arch, n.Version, n.MemoryMB = u.Battery, u.OS, u.Arch, u.Version, u.MemoryMB
 	n.NoVote, n.Panes = n.NoVote || u.Replica, u.Panes
-	n.AlwaysOn = !u.Battery || u.Labels["always-on"] == "true"
+	n.label(u.Labels)
 	n.Started, n.State, n.OfflineSince = t.env.Now, NodeOnline, 0
 }
 
@@ -47,13 +47,11 @@ func (t *tx) checkNode(u *NodeUp) *Error {
 	if err := CheckNodeName(u.Name); err != nil {
 		return err
 	}
-	if u.Slots < 0 || u.Slots > 10_000 || len(u.Labels) > 100 || len(u.Addrs) > 16 {
+	if u.Slots < 0 || u.Slots > 10_000 || len(u.Labels) > maxLabels || len(u.Addrs) > 16 {
 		return Errorf(Invalid, "node %s says more of itself than is sensible", u.Name)
 	}
-	for k, v := range u.Labels {
-		if k == "" || len(k)+len(v) > 300 || !oneLine(k) || !oneLine(v) {
-			return Errorf(Invalid, "node %s: label %q: a name and a value are one line, together at most 300 bytes", u.Name, clip(k, 40))
-		}
+	if err := checkLabels(u.Name, u.Labels); err != nil {
+		return err
 	}
 	var other *Node
 	EachNode(t, func(n *Node) bool {

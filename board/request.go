@@ -55,6 +55,7 @@ const (
 	VResume      = "resume"       // Pause, without Why
 	VDrain       = "node.drain"   // Drain: a node takes nothing new, or takes again
 	VNodeSet     = "node.set"     // NodeSet: what users of its socket may do
+	VNodeLabel   = "node.label"   // NodeLabel: a person's labels of a machine
 	VNodeRole    = "node.role"    // NodeRole: the leader records what Raft's configuration is
 	VNodeState   = "node.state"   // NodeState: the leader saw a node come or go
 	VReport      = "report"       // Report: a node's outbox item
@@ -272,6 +273,12 @@ type NodeVote struct {
 type NodeSet struct {
 	Node  string `json:"node"`
 	Local string `json:"local"` // manager, member, viewer or none
+}
+
+// NodeLabel sets labels of a machine, which win over those it is started with; an empty value takes one away.
+type NodeLabel struct {
+	Node   string            `json:"node"`
+	Labels map[string]string `json:"labels"`
 }
 
 // NodeRole records Raft's configuration.

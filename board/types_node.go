@@ -34,7 +34,9 @@ type Node struct {
 	StartID           string // of the start that made this generation
 	DrainBy, DrainWhy string
 	DrainAt           int64
-	Panes             bool // it opens sessions in terminal panes
+	Panes             bool              // it opens sessions in terminal panes
+	Own               map[string]string // labels that it says of itself at its start
+	Said              map[string]string // labels by a person's word: they win over what the node says of itself; an empty value takes one away
 	unknown
 }
 
@@ -70,6 +72,8 @@ func (n *Node) fields(w *wire) {
 	str(w, 29, &n.DrainBy)
 	str(w, 30, &n.DrainWhy)
 	w.int(31, &n.DrainAt)
+	w.dict(32, &n.Own)
+	w.dict(33, &n.Said)
 }
 
 // Token lets somebody join or call (architecture.md §6). Only a hash of its secret is kept; the key is that hash.

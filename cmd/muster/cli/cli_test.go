@@ -472,7 +472,7 @@ func TestVerbs(t *testing.T) {
 	for _, v := range strings.Split("up,join,stop,restart,token create,token list,token revoke,status,node list,node show,node drain,node undrain,pause,resume,node promote,node demote,board create,board apply,board set,board list,board show,"+
 		"card add,card list,card show,card edit,card put,card link,card unlink,event,comment,block,unblock,complete,request-review,request-changes,start,stop-run,cancel,reclaim,reopen,archive,unarchive,forget,"+
 		"subscribe,unsubscribe,inbox,send,board export,board import,"+
-		"specify,decompose,reassign,move,context,node set,heartbeat,why,dispatch,log,runs,events,wait,workflow lint,workflow test,workflow graph,workflow show,check,demo,version,completion", ",") {
+		"specify,decompose,reassign,move,context,node set,node label,heartbeat,why,dispatch,log,runs,events,wait,workflow lint,workflow test,workflow graph,workflow show,check,demo,version,completion", ",") {
 		out := w.ok(append(strings.Fields(v), "--help")...)
 		if first, _, _ := strings.Cut(out, "\n"); first == "" || !strings.Contains(out, "muster "+v) {
 			t.Errorf("muster %s --help: %s", v, out)

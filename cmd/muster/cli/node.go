@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) nodeCmd() *cobra.Command {
-	return group("node", "the machines of the fleet", a.nodeList(), a.nodeShow(), a.nodeDrain(), a.nodeUndrain(), a.nodeVote(true), a.nodeVote(false), a.nodeSet())
+	return group("node", "the machines of the fleet", a.nodeList(), a.nodeShow(), a.nodeDrain(), a.nodeUndrain(), a.nodeVote(true), a.nodeVote(false), a.nodeSet(), a.nodeLabel())
 }
 
 func (a *app) nodeList() *cobra.Command {
@@ -101,6 +101,32 @@ func (a *app) nodeSet() *cobra.Command {
 			a.printf("users of %s's own socket are %s now\n", oneLine(args[0]), oneLine(v))
 		})
 	})
+}
+
+// nodeLabel gives a machine labels that stay, whatever its node is started with.
+func (a *app) nodeLabel() *cobra.Command {
+	c := verb("label N NAME=VALUE...", "labels of a machine, which placement may ask for (NAME= takes one away)", 2, -1, func(c *cobra.Command, args []string) error {
+		labels := map[string]string{}
+		for _, s := range args[1:] {
+			k, v, err := pair(s)
+			if err != nil {
+				return err
+			}
+			labels[k] = v
+		}
+		ans, err := a.do(c.Context(), board.VNodeLabel, board.NodeLabel{Node: args[0], Labels: labels})
+		type answer struct {
+			Node   string            `json:"node"`
+			Labels map[string]string `json:"labels"`
+		}
+		return show(a, ans, err, func(r answer) []string { return []string{r.Node} }, func(r answer) {
+			a.printf("labels of %s: %s\n", oneLine(args[0]), orElse(dict(r.Labels), "none"))
+		})
+	})
+	c.Long = "Labels of a machine, which placement may ask for (requires, prefer: machine.labels.NAME). NAME= takes one away.\n\n" +
+		"They are the fleet's and stay: a label given here wins over the one that the node is started with (up --label),\n" +
+		"and one taken away here stays away. always-on=true lets a machine with a battery count as one that stays on."
+	return c
 }
 
 // votersSoon tells what a person's word comes to: the fleet keeps 1, 3 or 5 voters, so one word may move two of them,

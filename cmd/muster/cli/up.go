@@ -47,7 +47,7 @@ func (u *upFlags) add(c *cobra.Command) {
 	f.StringVar(&u.o.Name, "name", "", "name of this machine in the fleet (default: its host name)")
 	f.StringVar(&u.o.Listen, "listen", "", "IP:PORT for other nodes (default: that of the last start, else a free port on loopback)")
 	f.StringVar(&u.o.Advertise, "advertise", "", "IP:PORT told to other nodes, when it is not what --listen says")
-	f.StringArrayVar(&u.labels, "label", nil, "k=v, as often as you like")
+	f.StringArrayVar(&u.labels, "label", nil, "k=v, as often as you like, for as long as it runs; what stays: muster node label")
 	f.Int64Var(&u.o.Slots, "slots", 0, "sessions at once (default: by memory, 2 to 8)")
 	f.StringArrayVar(&u.repos, "repo", nil, "NAME=PATH-OR-URL of a repository that worktrees are made of, as often as you like (also in node.yaml of the data folder)")
 	f.StringVar(&u.ports, "ports", "", "A-B: ports of this machine that cards are given, ten each (default: 20000-29999)")
