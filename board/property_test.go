@@ -2,6 +2,7 @@ package board
 
 import (
 	"bytes"
+	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -96,57 +97,93 @@ func counted(r *rapid.T, before, after *Card) {
 	}
 }
 
-// Under random events, starts, reports, due times, moves and attachments: a card never has two current
-// runs (RUN-03), a superseded run changes nothing (RUN-08, INV-10), failures are counted as RSP-09 says,
-// Exec never panics and is the same twice (INV-27), a refusal changes nothing, and from wherever a card
-// is a manager brings it to done and to cancelled in at most three events (INV-20).
+// guides are the default workflow, as tests have it, and the five of the guide, with what a board may set of each.
+var guides = []struct {
+	name   string
+	params []string
+}{
+	{"", []string{"{}", `{"reviewer":"rev"}`, `{"review":false}`, `{"merge":true,"reviewer":"rev"}`, `{"rate_limit_cooldown":0,"guard_success":0,"lost_context":"fresh"}`}},
+	{"solo", []string{"{}", `{"review":true}`}},
+	{"two-reviewers", []string{"{}", `{"reviewer":"claude","second_reviewer":"codex"}`, `{"reviewer":null}`}},
+	{"documentation", []string{"{}", `{"writer":"claude","editor":"claude"}`}},
+	{"release-train", []string{"{}", `{"reviewer":"claude"}`}},
+	{"nightly", []string{"{}", `{"failure_limit":1}`}},
+}
+
+// guide is a world whose board has a workflow of the guide; "" is the default workflow.
+func guide(t *testing.T, name string) *world {
+	if name == "" {
+		return agents(t)
+	}
+	src, err := os.ReadFile("../docs/workflows/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agentsOf(t, string(src))
+}
+
+// Under random events, starts, reports, due times, moves and attachments, in the default workflow and the five of the
+// guide: a card never has two current runs (RUN-03), a superseded run changes nothing (RUN-08, INV-10), failures are
+// counted as RSP-09 says (where the workflow is the default one), Exec never panics and is the same twice (INV-27), a
+// refusal changes nothing, and from wherever a card is a manager brings it to done and to cancelled in at most three
+// events (INV-20).
 func TestProperties(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		w := agents(t)
-		w.params("web", rapid.SampledFrom([]string{"{}", `{"reviewer":"rev"}`, `{"review":false}`, `{"merge":true,"reviewer":"rev"}`,
-			`{"rate_limit_cooldown":0,"guard_success":0,"lost_context":"fresh"}`}).Draw(r, "params"))
-		profile := rapid.SampledFrom([]string{"claude", "claude-pane", "sh"})
-		var ids []string
-		for i := range 3 {
-			var after []string
-			if i == 1 {
-				after = ids[:1]
-			}
-			ids = append(ids, w.addBy("web", manager, "card", func(c *Card) { c.Assignee = profile.Draw(r, "profile") }, map[string]any{"triage": i == 2}, after...))
+	for _, g := range guides {
+		t.Run(orElse(g.name, "default"), func(t *testing.T) {
+			rapid.Check(t, func(r *rapid.T) { guide(t, g.name).properties(r, g.name, g.params) })
+		})
+	}
+}
+
+func (w *world) properties(r *rapid.T, flow string, params []string) {
+	w.params("web", rapid.SampledFrom(params).Draw(r, "params"))
+	profile := rapid.SampledFrom(sortedKeys(w.flow("web").wf.Profiles))
+	var ids []string
+	for i := range 3 {
+		var after []string
+		if i == 1 {
+			after = ids[:1]
 		}
-		names := w.names()
-		for range rapid.IntRange(1, 30).Draw(r, "steps") {
-			before := map[string]*Card{}
-			for _, id := range w.cards() {
-				before[id] = w.card(id)
-			}
-			w.happens(r, w.card(rapid.SampledFrom(ids).Draw(r, "card")), names)
-			for _, id := range w.cards() {
-				w.sound(id)
-				if b := before[id]; b != nil {
-					counted(r, b, w.card(id))
-				}
+		ids = append(ids, w.addBy("web", manager, "card", func(c *Card) { c.Assignee = profile.Draw(r, "profile") }, map[string]any{"triage": i == 2}, after...))
+	}
+	names, most := w.names(), 15
+	if flow == "" {
+		most = 30
+	}
+	for range rapid.IntRange(1, most).Draw(r, "steps") {
+		before := map[string]*Card{}
+		for _, id := range w.cards() {
+			before[id] = w.card(id)
+		}
+		w.happens(r, w.card(rapid.SampledFrom(ids).Draw(r, "card")), names)
+		for _, id := range w.cards() {
+			w.sound(id)
+			if b := before[id]; b != nil && flow == "" {
+				counted(r, b, w.card(id))
 			}
 		}
-		for _, id := range ids {
-			for _, end := range []string{"done", "cancelled"} {
-				if !reaches(w.v, w.env(), id, end, 3) {
-					r.Fatalf("card %s is %s (run %q, attention %+v): a manager cannot bring it to %s in three events", id, w.card(id).Status, w.card(id).Run, w.card(id).Attention, end)
-				}
+	}
+	for _, id := range ids {
+		for _, end := range []string{"done", "cancelled"} {
+			if !reaches(w.v, w.env(), id, end, 3, names) {
+				r.Fatalf("card %s is %s (run %q, attention %+v): a manager cannot bring it to %s in three events", id, w.card(id).Status, w.card(id).Run, w.card(id).Attention, end)
 			}
 		}
-	})
+	}
 }
 
 // reaches looks for a way of a manager's events from where the card is to a stored status.
-func reaches(v View, env *Env, card, end string, left int) bool {
+func reaches(v View, env *Env, card, end string, left int, names []string) bool {
 	if GetCard(v, card).Stored == end {
 		return true
 	}
 	if left == 0 {
 		return false
 	}
-	for _, event := range []string{"complete", "cancel", "reopen", "unblock", "unarchive", "stop_run", "reclaim"} {
+	for _, event := range names {
+		if FleetEvent(event) || event == "comment" || event == "heartbeat" || event == "start" {
+			continue
+		}
 		req := &Request{Actor: person, Verb: VEvent, Args: jsonOf(FireEvent{Card: card, Event: event, Force: true, Why: "it must end"})}
 		env.Seq = v.Seq() + 1
 		txn, res := Exec(v, req, env)
@@ -155,7 +192,7 @@ func reaches(v View, env *Env, card, end string, left int) bool {
 		}
 		o := NewOverlay(v)
 		o.Apply(&txn)
-		if reaches(o, env, card, end, left-1) {
+		if reaches(o, env, card, end, left-1, names) {
 			return true
 		}
 	}

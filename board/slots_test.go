@@ -9,7 +9,12 @@ import (
 
 // agents is a fleet of two machines that have claude-code and codex and open panes.
 func agents(t testing.TB) *world {
-	w := newWorld(t, "version: 1\nname: web\nextends: default\nprofiles: {rev: {harness: claude-code}, sh: {harness: command, args: [true]}}\n")
+	return agentsOf(t, "version: 1\nname: web\nextends: default\nprofiles: {rev: {harness: claude-code}, sh: {harness: command, args: [true]}}\n")
+}
+
+// agentsOf is the same with another workflow.
+func agentsOf(t testing.TB, yaml string) *world {
+	w := newWorld(t, yaml)
 	w.node("brick", 4)
 	for _, n := range []string{"atlas", "brick"} {
 		w.edit(n, func(n *Node) { n.Harnesses, n.Panes = []string{"claude-code", "codex"}, true })
