@@ -26,11 +26,12 @@ func TestAnEndHasItsMeaning(t *testing.T) {
 		reset   int64 // s after the end
 		outcome string
 	}{
-		"rate limit until":      {"agent", Report{Code: &one, Means: MeansRateLimit, ResetAt: 7200_000, Error: "busy"}, "rate_limit", 7200, "rate_limited"},
-		"rate limit for":        {"agent", Report{Code: &zero, Means: MeansRateLimit, ResetIn: 600_000, Ago: 60_000}, "rate_limit", 540, "rate_limited"},
-		"denied":                {"agent", Report{Code: &zero, Means: "denied", Error: "Bash"}, "denied", 0, "crashed"},
-		"no word":               {"agent", Report{Code: &zero}, MeansNoVerdict, 0, "crashed"},
-		"code 0 is its verdict": {"sh", Report{Code: &zero, Means: "completed"}, "completed", 0, "completed"},
+		"rate limit until":                     {"agent", Report{Code: &one, Means: MeansRateLimit, ResetAt: 7200_000, Error: "busy"}, "rate_limit", 7200, "rate_limited"},
+		"rate limit for":                       {"agent", Report{Code: &zero, Means: MeansRateLimit, ResetIn: 600_000, Ago: 60_000}, "rate_limit", 540, "rate_limited"},
+		"denied":                               {"agent", Report{Code: &zero, Means: "denied", Error: "Bash"}, "denied", 0, "crashed"},
+		"a command's 0 where only words count": {"agent", Report{Code: &zero, Means: "completed"}, MeansNoVerdict, 0, "crashed"},
+		"no word":                              {"agent", Report{Code: &zero}, MeansNoVerdict, 0, "crashed"},
+		"code 0 is its verdict":                {"sh", Report{Code: &zero, Means: "completed"}, "completed", 0, "completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, commands)

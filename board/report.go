@@ -122,7 +122,7 @@ func (t *tx) reportFailed(r *Run, a *Report) *Error {
 // marks the session gone; otherwise the workflow judges the exit (SUP-10, M-35).
 func (t *tx) reportExited(r *Run, a *Report) *Error {
 	r.ExitCode, r.Signal, r.Means, r.PeakMB = a.Code, a.Signal, a.Means, a.PeakMB
-	if r.Means == "" && a.Code != nil && *a.Code == 0 && r.Verd == "explicit" && r.Verdict == "" {
+	if (r.Means == "" || r.Means == "completed") && a.Code != nil && *a.Code == 0 && r.Verd == "explicit" && r.Verdict == "" {
 		r.Means = MeansNoVerdict
 	}
 	r.Error = orElse(clip(a.Error, 500), r.Error)

@@ -291,6 +291,22 @@ func (r *Reconciler) adoptAll(ctx context.Context) error {
 	return nil
 }
 
+// sayLost says what went with a journal, and what is there without it.
+func (r *Reconciler) sayLost(why string) {
+	names, _ := os.ReadDir(filepath.Join(r.cfg.Dir, "runs"))
+	alive, open := 0, 0
+	for _, n := range r.runs {
+		if n.link != nil {
+			alive++
+		}
+		if n.word.state() == lease.WordOpen {
+			open++
+		}
+	}
+	r.log.Error("the journal of before is lost: sessions are found by their folders and keepers, nothing is started again; what had been reported is reported once more",
+		"why", why, "lost", "which orders were taken or refused, which reports had their outcome", "folders", len(names), "alive", alive, "words without outcome", open)
+}
+
 // prune removes the folders of the oldest ended runs. Called where nothing is
 // being prepared: at Open, and in the loop.
 func (r *Reconciler) prune() {

@@ -39,10 +39,14 @@ const testWorkflow = `
 version: 1
 name: t
 extends: default
+harnesses:
+  asker: {headless: {fresh: [{each: profile.args, args: ['{{ item }}']}]}, prompt: stdin}
 profiles:
   sh: {harness: command, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   agent: {harness: command, verdict: explicit, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   pane: {harness: command, surface: pane, args: [sh, -c, 'sh "$MUSTER_BODY"']}
+  asks: {harness: asker, args: [sh, -c, 'sh "$MUSTER_BODY"']}
+  direct: {harness: command, args: [sh, -c, 'exec sh "$MUSTER_BODY"']}
   missing: {harness: command, args: [no-such-program-here]}
 `
 
@@ -56,7 +60,7 @@ func newFleet(path string) (*fleet, error) {
 	if f.v.Seq() > 0 {
 		return f, nil
 	}
-	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
+	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command", "asker"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
 	for _, r := range []board.Request{
 		request(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", Name: "f", EraTag: "e", Node: node}),
 		request(board.Platform(), board.VBoardCreate, board.BoardCreate{Slug: "web", Prefix: "web", YAML: testWorkflow}),

@@ -71,6 +71,7 @@ type contents struct {
 	entries map[string]entryRecord
 	high    map[string]lease.Epoch
 	outbox  []*item
+	lost    string // why the one before it is not there; "": it is, or there was none
 }
 
 const journalFile = "journal.db"
@@ -80,7 +81,13 @@ const journalFile = "journal.db"
 // what was started, so nothing is started again.
 func openJournal(dir string, log *slog.Logger) (*journal, *contents, error) {
 	path := filepath.Join(dir, journalFile)
+	missing := !exists(path)
 	j, c, err := loadJournal(path)
+	if err == nil && missing {
+		if names, _ := os.ReadDir(filepath.Join(dir, "runs")); len(names) > 0 {
+			c.lost = "it is missing beside the folders of runs"
+		}
+	}
 	if err == nil || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, os.ErrPermission) || isFull(err) {
 		if errors.Is(err, berrors.ErrTimeout) {
 			err = fmt.Errorf("journal %s is in use by another process", path)
@@ -91,8 +98,12 @@ func openJournal(dir string, log *slog.Logger) (*journal, *contents, error) {
 	if rerr := os.Rename(path, aside); rerr != nil {
 		return nil, nil, errors.Join(err, rerr)
 	}
-	log.Error("journal cannot be read: set aside, a new one begins; sessions are found by their run folders and none is started again", "journal", aside, "err", err)
-	return loadJournal(path)
+	log.Error("journal cannot be read: set aside, a new one begins", "journal", aside, "err", err)
+	j, c, lerr := loadJournal(path)
+	if lerr == nil {
+		c.lost = err.Error()
+	}
+	return j, c, lerr
 }
 
 func loadJournal(path string) (j *journal, c *contents, err error) {

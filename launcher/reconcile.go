@@ -122,6 +122,9 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 	if err := r.adoptAll(ctx); err != nil {
 		return errors.Join(fmt.Errorf("launcher: %w", err), r.Close())
 	}
+	if had.lost != "" {
+		r.sayLost(had.lost)
+	}
 	if text := treeLimits(); text != "" {
 		r.log.Warn("limits of this system", "text", text)
 	}
