@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,7 +42,9 @@ name: t
 extends: default
 harnesses:
   asker: {headless: {fresh: [{each: profile.args, args: ['{{ item }}']}]}, prompt: stdin}
+  tui: {pane: {fresh: [sh, -c, 'sh "$MUSTER_BODY"']}, prompt: typed, ready: 'ready>', verdict: explicit, session: minted}
 profiles:
+  tui: {harness: tui, surface: pane}
   sh: {harness: command, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   agent: {harness: command, verdict: explicit, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   pane: {harness: command, surface: pane, args: [sh, -c, 'sh "$MUSTER_BODY"']}
@@ -60,7 +63,7 @@ func newFleet(path string) (*fleet, error) {
 	if f.v.Seq() > 0 {
 		return f, nil
 	}
-	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command", "asker"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
+	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command", "asker", "tui"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
 	for _, r := range []board.Request{
 		request(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", Name: "f", EraTag: "e", Node: node}),
 		request(board.Platform(), board.VBoardCreate, board.BoardCreate{Slug: "web", Prefix: "web", YAML: testWorkflow}),
@@ -202,7 +205,8 @@ func person() board.Actor {
 
 // file files a card that runs a script and starts it; it answers the run's id.
 func (f *fleet) file(profile, script string) (string, error) {
-	add := request(person(), board.VCardAdd, board.CardAdd{Board: "web", CardFields: board.CardFields{Title: &script, Body: &script, Assignee: &profile}})
+	title := strings.Map(func(c rune) rune { return max(c, ' ') }, script)
+	add := request(person(), board.VCardAdd, board.CardAdd{Board: "web", CardFields: board.CardFields{Title: &title, Body: &script, Assignee: &profile}})
 	res := f.do(context.Background(), &add)
 	if res.Err != nil {
 		return "", res.Err

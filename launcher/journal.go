@@ -34,6 +34,7 @@ var (
 	bucketMeta    = []byte("meta")
 	bucketEntries = []byte("entries") // launch key -> entryRecord
 	bucketHigh    = []byte("high")    // card/slot -> lease.Epoch
+	bucketTyped   = []byte("typed")   // order, or prompt/run -> what became of a text
 	bucketOutbox  = []byte("outbox")  // number, big-endian -> item
 	keyID         = []byte("id")
 	keyNext       = []byte("next")
@@ -53,9 +54,11 @@ type item struct {
 	Act    lease.Report   `json:"act"`
 	Report *board.Report  `json:"report,omitempty"`
 	Word   *board.Request `json:"word,omitempty"`
-	Boot   string         `json:"boot"`
-	At     lease.Instant  `json:"at"`
-	Wall   int64          `json:"wall"`
+
+	Delivered *board.Delivered `json:"delivered,omitempty"`
+	Boot      string           `json:"boot"`
+	At        lease.Instant    `json:"at"`
+	Wall      int64            `json:"wall"`
 }
 
 // change is what one decision writes; several are one transaction.
@@ -64,12 +67,15 @@ type change struct {
 	entry     *lease.Entry // nil: forget the key
 	high      bool
 	file      *item
+
+	typed, state string // of a text; without a state it is forgotten
 }
 
 // contents is what a journal held when it was opened.
 type contents struct {
 	entries map[string]entryRecord
 	high    map[string]lease.Epoch
+	typed   map[string]string
 	outbox  []*item
 	lost    string // why the one before it is not there; "": it is, or there was none
 }
@@ -125,7 +131,7 @@ func loadJournal(path string) (j *journal, c *contents, err error) {
 		return nil, nil, fmt.Errorf("journal %s: %w", path, err)
 	}
 	j = &journal{db: db}
-	c = &contents{entries: map[string]entryRecord{}, high: map[string]lease.Epoch{}}
+	c = &contents{entries: map[string]entryRecord{}, high: map[string]lease.Epoch{}, typed: map[string]string{}}
 	if err := db.Update(func(tx *bbolt.Tx) error { return j.load(tx, c) }); err != nil {
 		return nil, nil, fmt.Errorf("journal %s: %w", path, err)
 	}
@@ -145,7 +151,7 @@ func checkFile(db *bbolt.DB) error {
 }
 
 func (j *journal) load(tx *bbolt.Tx, c *contents) error {
-	for _, name := range [][]byte{bucketMeta, bucketEntries, bucketHigh, bucketOutbox} {
+	for _, name := range [][]byte{bucketMeta, bucketEntries, bucketHigh, bucketTyped, bucketOutbox} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
@@ -179,6 +185,13 @@ func (j *journal) load(tx *bbolt.Tx, c *contents) error {
 		err := json.Unmarshal(v, &e)
 		c.high[string(k)] = e
 		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = tx.Bucket(bucketTyped).ForEach(func(k, v []byte) error {
+		c.typed[string(k)] = string(v)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -220,6 +233,12 @@ func (j *journal) write(changes []change, acked []uint64) error {
 }
 
 func writeChange(tx *bbolt.Tx, c *change, next *uint64) error {
+	switch typed := tx.Bucket(bucketTyped); {
+	case c.typed != "" && c.state == "":
+		return typed.Delete([]byte(c.typed))
+	case c.typed != "":
+		return typed.Put([]byte(c.typed), []byte(c.state))
+	}
 	if c.key == "" { // a note: of no launch key
 		return c.number(tx, next)
 	}

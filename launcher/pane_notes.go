@@ -11,6 +11,7 @@ const paneQuiet = 2 * time.Second
 
 // paneState is what a keeper tells of its pane.
 type paneState struct {
+	News  int  // how often it has changed
 	Shown bool // its program has printed something
 	Quiet bool // and now prints nothing
 }
@@ -47,8 +48,11 @@ func (n *notes) attend(over <-chan struct{}) {
 
 func (n *notes) set(st paneState) {
 	n.mu.Lock()
+	st.News = n.st.News
 	news := n.st != st
-	n.st = st
+	if n.st = st; news {
+		n.st.News++
+	}
 	n.mu.Unlock()
 	if news {
 		notify(n.changed)

@@ -49,6 +49,7 @@ func (n *run) paneOf() (paneState, bool) {
 
 // tendPanes does what the sessions with a terminal need besides starting and ending.
 func (r *Reconciler) tendPanes(s *seen) {
+	r.forgetTexts(s)
 	var files []*item
 	for _, n := range r.runs {
 		st, ok := n.paneOf()
@@ -60,6 +61,7 @@ func (r *Reconciler) tendPanes(s *seen) {
 			n.shown = true
 			files = append(files, r.note(n.id, &board.Report{Kind: board.ReportSeen, Run: n.id}))
 		}
+		files = append(files, r.typeTexts(n, st, s)...)
 	}
 	r.fileNotes(files)
 }
@@ -74,9 +76,12 @@ func (r *Reconciler) fileNotes(files []*item) {
 	if len(files) == 0 {
 		return
 	}
-	changes := make([]change, len(files))
-	for i, it := range files {
-		changes[i].file = it
+	var changes []change
+	for _, it := range files {
+		changes = append(changes, change{file: it})
+		if d := it.Delivered; d != nil {
+			changes = append(changes, change{typed: d.Order, state: d.State})
+		}
 	}
 	if err := r.write(changes); err != nil {
 		r.broken(err)

@@ -36,6 +36,7 @@ type Reconciler struct {
 	orders  *lease.Orders
 	runs    map[string]*run
 	acked   []uint64          // items with an outcome, not yet written as such
+	typed   map[string]string // texts that were typed into panes
 	dirty   map[string]string // and the entries that know it: key -> slot
 	flushAt time.Time
 	errand  map[string]bool // orders besides starts and stops that are under way
@@ -101,6 +102,7 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 		return fmt.Errorf("launcher: %w", err)
 	}
 	r.box = newOutbox(r, had.outbox)
+	r.typed = had.typed
 	for slot, e := range had.high {
 		r.orders.LoadHigh(slot, e)
 	}

@@ -138,15 +138,19 @@ func (r *Reconciler) request(it *item, retry bool) *board.Request {
 		return &w
 	}
 	req := &board.Request{Retry: retry, Journal: r.journal.id, Number: it.N}
-	rep := *it.Report
-	e := Exit{Boot: it.Boot, At: it.At, Wall: it.Wall}
-	rep.Ago = e.ago(BootID(), r.cfg.Now(), time.Now()).Milliseconds()
-	args, err := json.Marshal(&rep)
-	if err != nil { // a Report holds nothing that cannot be marshalled
+	req.Actor = board.Actor{Kind: board.ActorNode, Role: "node", Name: r.cfg.Name, Node: r.cfg.Node}
+	var say any = it.Delivered
+	if req.Verb = board.VDelivered; it.Delivered == nil {
+		rep := *it.Report
+		e := Exit{Boot: it.Boot, At: it.At, Wall: it.Wall}
+		rep.Ago = e.ago(BootID(), r.cfg.Now(), time.Now()).Milliseconds()
+		req.Verb, say = board.VReport, &rep
+	}
+	args, err := json.Marshal(say)
+	if err != nil { // what a node says holds nothing that cannot be marshalled
 		r.log.Error("report cannot be written", "run", it.Run, "err", err)
 	}
-	req.Actor = board.Actor{Kind: board.ActorNode, Role: "node", Name: r.cfg.Name, Node: r.cfg.Node}
-	req.Verb, req.Args = board.VReport, args
+	req.Args = args
 	return req
 }
 

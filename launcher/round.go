@@ -15,7 +15,9 @@ type seen struct {
 	applied  lease.Epoch
 	starts   map[string]*board.Order // by run
 	stops    map[string]*board.Order
-	errands  map[string]*board.Order // by order
+	delivers map[string][]*board.Order // by run
+	orders   map[string]bool           // ids of those
+	errands  map[string]*board.Order   // by order
 	clock    lease.Clock
 	now      lease.Instant
 	mayStart bool
@@ -25,7 +27,8 @@ type seen struct {
 // read looks at the state: this node's orders, and the runs it knows of.
 func (r *Reconciler) read() (*seen, error) {
 	index := r.cfg.Index() // before the view, which is then at least as new
-	s := &seen{starts: map[string]*board.Order{}, stops: map[string]*board.Order{}, errands: map[string]*board.Order{}, clock: r.cfg.Clock(), now: r.cfg.Now()}
+	s := &seen{starts: map[string]*board.Order{}, stops: map[string]*board.Order{},
+		delivers: map[string][]*board.Order{}, orders: map[string]bool{}, errands: map[string]*board.Order{}, clock: r.cfg.Clock(), now: r.cfg.Now()}
 	s.mayStart, s.why = s.clock.MayStart(s.now, index)
 	err := r.cfg.View(func(v board.View) error {
 		if fleet := board.GetFleet(v); fleet != nil {
@@ -40,6 +43,9 @@ func (r *Reconciler) read() (*seen, error) {
 				s.stops[o.Run] = o
 			case board.OrderStart:
 				s.starts[o.Run] = o
+			case board.OrderDeliver:
+				s.delivers[o.Run] = append(s.delivers[o.Run], o)
+				s.orders[o.ID] = true
 			case board.OrderCleanup:
 				s.errands[o.ID] = o
 			}

@@ -51,6 +51,8 @@ type run struct {
 	unsaved error          // why its branch could not be pushed, or looked at
 	spoke   bool           // it has said a word, and that was taken
 	shown   bool           // the fleet was told that its pane shows life
+	deaf    int            // its pane's state (News) in which it was seen to take no text
+	typing  bool           // something is typed into its pane, or it is looked at for that
 
 	word     *word
 	unheard  *word         // the last one's outcome came when nobody waited

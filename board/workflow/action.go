@@ -141,9 +141,8 @@ var createFields = map[string]rule.Kind{"subtask_of": rule.String, "triage": rul
 var later = map[string]string{
 	"declare_agent":   "agents outlive their sessions in a later version; until then nothing is declared",
 	"end_agents":      "agents outlive their sessions in a later version; until then nothing is ended",
-	"ask":             "panes come in a later version; until then no session is told to be idle, and none is asked",
+	"ask":             "turns are told from panes in a later version; until then no session is told to be idle, and none is asked",
 	"hook":            "nodes run hooks in a later version; until then its order waits, and neither hook_done nor hook_failed comes",
-	"surface: pane":   "panes come in a later version; until then such a profile is not started",
 	"counts: turns":   "turns are told from sessions in a later version; until then every session counts as one",
 	"limits: stale":   "nodes tell of silent sessions in a later version; until then no run counts as stale",
 	"limits: working": "working time is measured in a later version; until then it is not limited",

@@ -98,10 +98,6 @@ func (l *linter) later() {
 			l.add(a.At(), Warning, "later", a.Verb(), missing, "")
 		}
 	})
-	for _, name := range sortedNames(l.w.Profiles) {
-		p := l.w.Profiles[name]
-		l.comes(p.Surface == "pane", p.Pos, "surface: pane", "profiles."+name)
-	}
 	for i, c := range l.w.Dispatch.Capacity {
 		at := fmt.Sprintf("dispatch.capacity[%d]", i)
 		l.comes(c.Counts == "turns", c.Pos, "counts: turns", at)
