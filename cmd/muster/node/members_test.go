@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,9 @@ func TestNextStep(t *testing.T) {
 	battery := func(n *board.Node) { n.Battery = true }
 	wanted := func(n *board.Node) { n.Battery, n.Vote = true, true }
 	demoted := func(n *board.Node) { n.NoVote = true }
+	dead := func(n *board.Node) { n.Role, n.State, n.OfflineSince = board.RoleVoter, board.NodeOffline, long }
+	away := func(n *board.Node) { dead(n); n.OfflineSince = now - 4000 }
+	four := map[string]bool{"a/s": true, "b/s": true, "c/s": true, "d/s": false}
 	votes := func(edit func(*board.Node)) func(*board.Node) {
 		return func(n *board.Node) { lead(n); edit(n) }
 	}
@@ -57,9 +61,17 @@ func TestNextStep(t *testing.T) {
 		"a lost store goes":         {[]board.Node{node("a", lead), node("b", nil)}, map[string]bool{"a/s": true, "b/old": false}, "", "remove b/old", 0},
 		"a removed node goes":       {[]board.Node{node("a", lead)}, map[string]bool{"a/s": true, "x/s": false}, "", "remove x/s", 0},
 		"the list follows":          {[]board.Node{node("a", lead), node("b", nil), node("c", lead)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true}, "", "record b voter", 0},
+		"a dead voter goes":         {[]board.Node{node("a", lead), node("b", dead), node("c", lead), node("d", nil)}, four, "b", "demote b/s", 0},
+		"another takes its place":   {[]board.Node{node("a", lead), node("b", dead), node("c", lead), node("d", nil)}, map[string]bool{"a/s": true, "b/s": false, "c/s": true, "d/s": false}, "b", "promote d/s", 0},
+		"it comes back":             {[]board.Node{node("a", lead), node("b", nil), node("c", lead), node("d", lead)}, map[string]bool{"a/s": true, "b/s": false, "c/s": true, "d/s": true}, "", "", 0},
+		"not away for long enough":  {[]board.Node{node("a", lead), node("b", away), node("c", lead), node("d", nil)}, four, "b", "", 6 * time.Second},
+		"nobody to replace it":      {[]board.Node{node("a", lead), node("b", dead), node("c", lead), node("d", demoted)}, four, "b", "", 0},
+		"who would is too new":      {[]board.Node{node("a", lead), node("b", dead), node("c", lead), node("d", fresh)}, four, "b", "", 6 * time.Second},
+		"dead by no verdict":        {[]board.Node{node("a", lead), node("b", lead), node("c", lead), node("d", nil)}, four, "b", "", 0},
+		"a majority must be left":   {[]board.Node{node("a", lead), node("b", dead), node("c", dead), node("d", nil)}, four, "bc", "", 0},
 		"a fourth stays a replica":  {[]board.Node{node("a", lead), node("b", lead), node("c", lead), node("d", nil)}, map[string]bool{"a/s": true, "b/s": true, "c/s": true, "d/s": false}, "", "", 0},
 	} {
-		s, wait := nextStep(membersIn{Servers: tc.servers, Nodes: tc.nodes, Self: "a", Now: now, Young: true, Online: func(id string) bool { return id != tc.offline }, Behind: func(id string) bool { return name == "far behind" && id == "b" }})
+		s, wait := nextStep(membersIn{Servers: tc.servers, Nodes: tc.nodes, Self: "a", Now: now, Young: true, Online: func(id string) bool { return !strings.Contains(tc.offline, id) }, Behind: func(id string) bool { return name == "far behind" && id == "b" }})
 		got := ""
 		if s != nil {
 			got = s.what + " " + s.server
