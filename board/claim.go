@@ -44,6 +44,8 @@ func (st *step) claimRun(a *workflow.Claim) *Error {
 		goes = st.attach(p, slot)
 	} else if goes, err = st.goesOn(slot, p); err != nil {
 		return err
+	} else if err := st.folderFree(p); err != nil {
+		return err
 	}
 	ttl, ok, rerr := st.s.Number(a.TTL)
 	if rerr != nil {

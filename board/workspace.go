@@ -153,3 +153,23 @@ func checkBranch(b string) *Error {
 	}
 	return nil
 }
+
+// folderFree refuses a start in a folder that a person named while a session of
+// another card is in it: one card at a time has a folder (WSP-02).
+func (st *step) folderFree(p *workflow.Profile) (err *Error) {
+	ws := workspaceOf(st.c, p)
+	if !strings.HasPrefix(ws, "dir:") {
+		return nil
+	}
+	EachHeld(st.t, "", func(h *Held) bool {
+		if h.Card == st.c.ID || h.Node != st.s.node.ID || idlePane(h) {
+			return true
+		}
+		if other := GetCard(st.t, h.Card); other != nil && other.Workspace == ws {
+			err = Errorf(Refused, "card %s: its folder %s on %s is worked in by card %s", st.c.ID, clip(strings.TrimPrefix(ws, "dir:"), 100), st.s.nodeName(h.Node), other.ID).
+				WithCheck("workspace").WithHint("see: muster runs %s", other.ID)
+		}
+		return err == nil
+	})
+	return err
+}
