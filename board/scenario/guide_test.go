@@ -68,6 +68,11 @@ func TestGuideBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	places, err := os.ReadFile("../../docs/workspaces.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, places...)
 	blocks := 0
 	for i, part := range strings.Split(string(text), "```yaml\n") {
 		block, _, ok := strings.Cut(part, "```")
