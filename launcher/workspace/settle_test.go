@@ -138,6 +138,8 @@ func TestStartElsewhere(t *testing.T) {
 	}
 	g.git(g.origin, "update-ref", "-d", "refs/heads/muster/web-1")
 	there().refused(w, short(later), "muster/web-1", g.origin)
+	g.git(g.origin, "update-ref", "refs/heads/muster/web-1", "refs/heads/main")
+	there().refused(w, short(later), "muster/web-1", g.origin)
 	g.write(p.Path, "local", "x")
 	w.Head = "0000000000000000000000000000000000000001"
 	g.refused(w, "000000000000", "is not on branch")

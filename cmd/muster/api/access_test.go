@@ -129,6 +129,8 @@ func TestSessionDoor(t *testing.T) {
 		"why of it":        {good, "/v1/cards/w-1/why", false},
 		"runs of it":       {good, "/v1/cards/w-1/runs", false},
 		"log of it":        {good, "/v1/runs/w-1.1/log", false},
+		"diff":             {good, "/v1/cards/d-1/diff", true},
+		"diff of it":       {good, "/v1/cards/w-1/diff", false},
 		"other events":     {good, "/v1/events?board=web", false},
 		"stream of those":  {good, "/v1/events?board=web&follow=true", false},
 		"all boards":       {good, "/v1/boards", false},
@@ -297,6 +299,23 @@ func TestLocalNone(t *testing.T) {
 	}
 	if _, err := c.Do(t.Context(), board.VCardAdd, board.CardAdd{CardFields: title("x")}, "", false); !errors.Is(err, &board.Error{Code: board.Refused}) {
 		t.Errorf("a write: %v", err)
+	}
+}
+
+// gc is for who manages the machine, at the machine.
+func TestGcIsForManagers(t *testing.T) {
+	f := apitest.Story()
+	c := serve(t, f)
+	items, err := api.Decode[[]api.GcItem](c.Post(t.Context(), "/v1/gc", api.GcOptions{DryRun: true}))
+	if err != nil || len(items) != 2 || !items[0].Gone || items[1].Gone {
+		t.Fatalf("%+v %v", items, err)
+	}
+	if _, err := session(c, "d-2.1", "s2").Post(t.Context(), "/v1/gc", api.GcOptions{}); err == nil {
+		t.Error("a session may delete workspaces")
+	}
+	f.Join("lent", "member")
+	if _, err := c.Post(t.Context(), "/v1/gc", api.GcOptions{}); !errors.Is(err, &board.Error{Code: board.Refused}) {
+		t.Errorf("a member: %v", err)
 	}
 }
 

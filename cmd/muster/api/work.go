@@ -47,8 +47,18 @@ func (h *handler) diff(r *http.Request, who caller) (any, Fresh, error) {
 	return d, unread, err
 }
 
-func (h *handler) gc(r *http.Request, _ caller) (any, Fresh, error) {
+// gc deletes on this machine, so it is for who manages it.
+func (h *handler) gc(r *http.Request, c caller) (any, Fresh, error) {
 	var o GcOptions
+	err := h.look(r.Context(), func(v board.View) error {
+		if n := board.GetNode(v, c.actor.Node); n != nil && n.Local != "manager" && n.Local != "" {
+			return board.Errorf(board.Refused, "gc: users of this node's socket are %s, and it is for managers", n.Local)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, unread, err
+	}
 	if err := decode(r, &o); err != nil {
 		return nil, unread, err
 	}

@@ -28,7 +28,7 @@ func TestUpTellsWhatToTypeNext(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	}
-	c := w.start("up", "--name", "atlas", "--listen", "192.0.2.1:7100", "--advertise", "192.0.2.2:7100", "--label", "gpu=a=b", "--label", "x=", "--slots", "3", "--replica", "--timers", "wan", "--verbose")
+	c := w.start("up", "--name", "atlas", "--listen", "192.0.2.1:7100", "--advertise", "192.0.2.2:7100", "--label", "gpu=a=b", "--label", "x=", "--slots", "3", "--repo", "app=/srv/app", "--ports", "21000-21999", "--replica", "--timers", "wan", "--verbose")
 	c.out.await(t, "Ctrl-C")
 	c.cancel()
 	if code := c.end(t); code != 0 {
@@ -42,7 +42,7 @@ func TestUpTellsWhatToTypeNext(t *testing.T) {
 		t.Errorf("stderr:\n%s", err)
 	}
 	got.Progress, got.Ready = nil, nil
-	if x := (UpOptions{Data: w.dir, Name: "atlas", Listen: "192.0.2.1:7100", Advertise: "192.0.2.2:7100", Labels: map[string]string{"gpu": "a=b", "x": ""}, Slots: 3, Replica: true, Timers: "wan", Verbose: true}); !reflect.DeepEqual(got, x) {
+	if x := (UpOptions{Data: w.dir, Name: "atlas", Listen: "192.0.2.1:7100", Advertise: "192.0.2.2:7100", Labels: map[string]string{"gpu": "a=b", "x": ""}, Slots: 3, Repos: map[string]string{"app": "/srv/app"}, Ports: [2]int{21000, 21999}, Replica: true, Timers: "wan", Verbose: true}); !reflect.DeepEqual(got, x) {
 		t.Errorf("options %+v, want %+v", got, x)
 	}
 }

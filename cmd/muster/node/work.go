@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -33,8 +34,8 @@ func (n *Node) repos() (map[string]string, error) {
 	if err == nil {
 		dec := yaml.NewDecoder(strings.NewReader(string(b)))
 		dec.KnownFields(true)
-		if len(strings.TrimSpace(string(b))) > 0 {
-			err = dec.Decode(&o)
+		if err = dec.Decode(&o); errors.Is(err, io.EOF) { // nothing but comments
+			err = nil
 		}
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
