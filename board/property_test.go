@@ -33,7 +33,7 @@ var reportKinds = []string{ReportTaken, ReportLaunched, ReportRefused, ReportFai
 // happens does one thing that may happen to a card in a fleet with panes.
 func (w *world) happens(r *rapid.T, c *Card, names []string) {
 	run := LastRun(w.v, c)
-	switch rapid.IntRange(0, 9).Draw(r, "what") {
+	switch rapid.IntRange(0, 11).Draw(r, "what") {
 	case 0, 1:
 		node := rapid.SampledFrom([]string{"n-atlas", "n-brick"}).Draw(r, "node")
 		w.twice(r, &Request{Actor: Platform(), Verb: VStart, Args: jsonOf(Start{Card: c.ID, Node: node})})
@@ -62,11 +62,48 @@ func (w *world) happens(r *rapid.T, c *Card, names []string) {
 		}
 		w.twice(r, req)
 	case 7:
-		if run != nil && run.ID == c.Run {
-			_, _ = w.firing(c.ID, firing{Event: rapid.SampledFrom(names).Draw(r, "event"), Actor: asRun(run.ID), Payload: randomPayload(r)})
+		if run != nil {
+			w.says(r, c.ID, run, names)
+		}
+	case 8, 9:
+		if run != nil {
+			w.observes(r, c.ID, run)
 		}
 	default:
 		w.twice(r, &Request{Actor: person, Verb: VEvent, Args: jsonOf(FireEvent{Card: c.ID, Event: rapid.SampledFrom(names).Draw(r, "event"), Payload: randomPayload(r)})})
+	}
+}
+
+// says fires an event in the name of a run, of the current one or one before; one that is not current changes nothing.
+func (w *world) says(r *rapid.T, card string, run *Run, names []string) {
+	if run.N > 1 && rapid.IntRange(0, 3).Draw(r, "old") == 0 {
+		run = GetRun(w.v, RunID(card, run.N-1))
+	}
+	before, seq := w.card(card), w.v.Seq()
+	_, err := w.firing(card, firing{Event: rapid.SampledFrom(names).Draw(r, "event"), Actor: asRun(run.ID), Payload: randomPayload(r)})
+	if run.ID != before.Run && (err == nil || w.v.Seq() != seq) {
+		r.Fatalf("run %s is not current, and its word was taken", run.ID)
+	}
+}
+
+// observes tells what the leader or a due time saw of a run.
+func (w *world) observes(r *rapid.T, card string, run *Run) {
+	if run.N > 1 && rapid.IntRange(0, 3).Draw(r, "old") == 0 {
+		run = GetRun(w.v, RunID(card, run.N-1))
+	}
+	event := rapid.SampledFrom([]string{"timed_out", "stale", "session_lost", "machine_offline", "orphaned", "session_idle"}).Draw(r, "event")
+	p := map[string]any{"seconds": rapid.SampledFrom([]float64{0, 700}).Draw(r, "seconds"), "never_came_up": rapid.Bool().Draw(r, "never"),
+		"losses": float64(rapid.IntRange(1, 3).Draw(r, "losses")), "turns": float64(rapid.IntRange(0, 30).Draw(r, "turns"))}
+	before := w.card(card)
+	w.twice(r, &Request{Actor: Platform(), Verb: VObserve, Args: jsonOf(Observe{Run: run.ID, Event: event, Payload: p})})
+	w.unchanged(r, event, before, run)
+}
+
+// unchanged holds a card against what was seen of a run that is not its current one.
+func (w *world) unchanged(r *rapid.T, what string, before *Card, run *Run) {
+	after := w.card(before.ID)
+	if run.ID != before.Run && (after.Status != before.Status || after.Run != before.Run || after.Failures != before.Failures || after.Attention.Text != before.Attention.Text) {
+		r.Fatalf("run %s is not current, and %s changed its card from %+v to %+v", run.ID, what, before, after)
 	}
 }
 
@@ -79,10 +116,7 @@ func (w *world) reports(r *rapid.T, card string, run *Run) {
 	}
 	before := w.card(card)
 	w.twice(r, &Request{Actor: Actor{Kind: ActorNode, Node: run.Node}, Verb: VReport, Args: jsonOf(a)})
-	after := w.card(card)
-	if run.ID != before.Run && (after.Status != before.Status || after.Run != before.Run || after.Failures != before.Failures || after.Attention.Text != before.Attention.Text) {
-		r.Fatalf("run %s is not current, and %s changed its card from %+v to %+v", run.ID, a.Kind, before, after)
-	}
+	w.unchanged(r, a.Kind, before, run)
 }
 
 // counted holds a change of the count of failures against RSP-09: timeout, crash,
