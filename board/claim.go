@@ -34,6 +34,9 @@ func (st *step) claimRun(a *workflow.Claim) *Error {
 		return err
 	}
 	slot, rerr := st.s.slotOf(spec)
+	if named := st.f.Start.Slot; named != "" {
+		slot, rerr = slotName(named)
+	}
 	if rerr != nil {
 		return st.failed(a, rerr)
 	}

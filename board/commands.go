@@ -26,6 +26,7 @@ var spoken = map[string]string{
 	"archive":         "muster archive CARD",
 	"unarchive":       "muster unarchive CARD",
 	"forget":          "muster forget CARD",
+	"adopt":           "muster adopt CARD --session ID",
 }
 
 // Command is what a person types to say an event of the workflow on a card.

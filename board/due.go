@@ -102,9 +102,23 @@ func (t *tx) lasting(r *Run, d *Due, event string, payload map[string]any) *Erro
 	if err := f.observed(r, event, payload); err == nil {
 		t.join(f)
 	} else {
+		if err.Check != NoTransition {
+			t.findingFailed(r.Card, event, err)
+		}
 		t.putDue(t.env.Now+offerAgain, d.Kind, d.Key)
 	}
 	return nil
+}
+
+// findingFailed shows, once, that the workflow did not manage what the fleet saw (SUP-02): without that a card would
+// stay as it is, and nobody would know why. Of an idle session, that it is not taken at all is shown too (IDL-07).
+func (t *tx) findingFailed(card, event string, err *Error) {
+	c := GetCard(t, card)
+	if c == nil || c.Attention.Check != "" {
+		return
+	}
+	c.Attention = Reason{Check: event, Text: clip(fmt.Sprintf("the fleet saw %s, and the workflow failed on it: %s", event, err.Message), 500), Since: t.env.Now}
+	t.putCard(c)
 }
 
 // dueRun is a run past its runtime, counted from its claim (SUP-06).

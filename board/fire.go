@@ -27,6 +27,7 @@ type startCtx struct {
 	Node    string // id
 	Profile string
 	Attach  *Vouch // of adopt: the session that is there already
+	Slot    string // and the slot that it is to be in, "" the workflow's
 }
 
 // move is what a firing did. Event is nil when the transition does nothing at

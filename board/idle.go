@@ -70,7 +70,7 @@ func (t *tx) dueIdle(r *Run, d *Due) *Error {
 	f := t.fork()
 	if err := f.platformFire(c, r, "session_idle", map[string]any{"turns": asks, "worked": worked, "waiting": r.Session.Waiting,
 		"seconds": (t.env.Now - r.Session.Silent) / 1000}); err != nil {
-		t.idleFailed(r.Card, err)
+		t.findingFailed(r.Card, "session_idle", err)
 		t.putDue(t.env.Now+offerAgain, d.Kind, d.Key)
 		return nil
 	}
@@ -87,16 +87,6 @@ func (t *tx) dueIdle(r *Run, d *Due) *Error {
 		t.putDue(t.env.Now+offerAgain, d.Kind, d.Key)
 	}
 	return nil
-}
-
-// idleFailed shows that an idle session could not be spoken to (IDL-07).
-func (t *tx) idleFailed(card string, err *Error) {
-	c := GetCard(t, card)
-	if c == nil || c.Attention.Check != "" {
-		return
-	}
-	c.Attention = Reason{Check: "idle", Text: clip("its session is idle, and the workflow does not say what to do: "+err.Message, 500), Since: t.env.Now}
-	t.putCard(c)
 }
 
 func (t *tx) isPaused(b *Board) bool {

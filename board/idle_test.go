@@ -200,7 +200,7 @@ func TestIdleThatFails(t *testing.T) {
 	w.report(r.ID, Report{Kind: ReportIdle})
 	w.after(60)
 	w.due()
-	if c := w.card(id); c.Attention.Check != "idle" || c.Status != "running" {
+	if c := w.card(id); c.Attention.Check != "session_idle" || c.Status != "running" {
 		t.Fatalf("%+v", c)
 	}
 	if len(w.dues(DueIdle)) != 1 {

@@ -1,13 +1,17 @@
 package board
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // What a node sees of its sessions between their start and their end. The node
 // tells changes (M-10); the state keeps them with the run, and a due time says
 // when they mean something. What lasts is offered to the workflow again.
 
-// quietFor is how long nothing must be heard of a session before `stale` can be said, in ms (SUP-07).
-const quietFor = 3600_000
+// QuietFor is how long nothing must be heard of a session before its node tells that it is quiet, and before `stale` can
+// be said (SUP-07).
+const QuietFor = time.Hour
 
 // lossWindow is the time in which losses of a session are counted together, in ms (M-10).
 const lossWindow = 3600_000
@@ -76,7 +80,7 @@ func staleDue(r *Run) int64 {
 	if r.Stale == 0 || r.Session.Quiet == 0 || r.Surface == "pane" {
 		return 0
 	}
-	return max(r.Claimed+r.Stale, r.Session.Quiet+quietFor)
+	return max(r.Claimed+r.Stale, r.Session.Quiet+QuietFor.Milliseconds())
 }
 
 // dueLost is a session that is missing. Without a reading of its machine there is
@@ -112,11 +116,6 @@ func (t *tx) dueLost(r *Run, d *Due) *Error {
 // its machine was out of touch, nobody can know that.
 // Losses are counted for the session, over its runs.
 func (t *tx) sessionLost(r *Run, never bool, why string) *Error {
-	return t.observed(r, "session_lost", t.lost(r, never, why))
-}
-
-// lost counts a loss and says what is to be told of it.
-func (t *tx) lost(r *Run, never bool, why string) map[string]any {
 	losses := 1
 	rec := t.slotOfRun(r)
 	if rec != nil {
@@ -132,7 +131,7 @@ func (t *tx) lost(r *Run, never bool, why string) map[string]any {
 	p := map[string]any{"machine": t.nodeName(r.Node), "session_id": r.SessionID, "mode": r.Mode, "seen": !never,
 		"never_came_up": r.Mode == ModeFresh && never, "losses": losses, "error": why}
 	setIf(p, "pane", r.Session.Pane)
-	return p
+	return t.observed(r, "session_lost", p)
 }
 
 // backOnline lets the time of missing sessions of a machine count anew: what it was

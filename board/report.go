@@ -51,6 +51,9 @@ func (t *tx) findRun(id string) (*Run, *Error) {
 
 // reportTaken ends the claim's own expiry: from now on the node's contact counts (M-09, M-12).
 func (t *tx) reportTaken(r *Run) *Error {
+	if r.attached() {
+		return nil
+	}
 	if t.act(r, lease.ActTaken, "").Has(lease.EffectStale) {
 		return superseded(r)
 	}
@@ -61,8 +64,14 @@ func superseded(r *Run) *Error {
 	return Errorf(Refused, "run %s is over (%s)", r.ID, orElse(r.Outcome, "superseded")).WithCheck("superseded")
 }
 
+// attached: it was there, and known to be, when it was claimed (SES-28): that its node watches it now is no news.
+func (r *Run) attached() bool { return r.Session.Manual && r.Keeps == "" && r.Verdict == "" }
+
 // reportLaunched makes the session's secret known (M-25) and the run running.
 func (t *tx) reportLaunched(r *Run, a *Report) *Error {
+	if r.attached() {
+		return nil
+	}
 	if t.act(r, lease.ActLaunched, "").Has(lease.EffectStale) {
 		return superseded(r) // a stop order stands, or the node will see that its start has left the state
 	}
@@ -112,6 +121,9 @@ func (t *tx) reportFailed(r *Run, a *Report) *Error {
 		act = lease.ActRefused
 	}
 	r.Error = clip(a.Error, 500)
+	if r.attached() { // it came to its end before its node could watch it
+		return t.endedLost(r, lease.ActFailed, false, r.Error)
+	}
 	if a.ResumeFailed && r.Mode == ModeResume {
 		return t.ended(r, act, "spawn_failed", resumeFailed(r, r.SessionID, a.Error))
 	}
@@ -128,6 +140,9 @@ func (t *tx) reportExited(r *Run, a *Report) *Error {
 	r.Error = orElse(clip(a.Error, 500), r.Error)
 	t.sessionNamed(r, a.Session)
 	t.workLeft(r, a)
+	if a.Means == MeansUnseen || a.Means == MeansTerminal {
+		return t.endedLost(r, lease.ActExited, a.Means == MeansTerminal && r.SeenAt == 0, orElse(r.Error, exitText(a)))
+	}
 	if r.Mode == ModeResume && a.Means == MeansNoSession {
 		return t.ended(r, lease.ActExited, "spawn_failed", resumeFailed(r, r.SessionID, orElse(a.Error, exitText(a))))
 	}
@@ -145,9 +160,6 @@ func (t *tx) reportExited(r *Run, a *Report) *Error {
 	}
 	if a.ResetAt > 0 {
 		p["reset_at"] = float64(a.ResetAt) / 1000
-	}
-	if a.Means == MeansTerminal {
-		return t.ended(r, lease.ActExited, "session_lost", t.lost(r, r.SeenAt == 0, r.Error))
 	}
 	return t.ended(r, lease.ActExited, "exited", p)
 }
@@ -190,6 +202,23 @@ func (t *tx) ended(r *Run, act lease.Act, event string, payload map[string]any) 
 		t.runEvent(r, "session_gone", map[string]any{"by": r.Gone, "machine": t.nodeName(r.Node)})
 	}
 	return nil
+}
+
+// endedLost applies a word that nothing of a run lives, and that nobody saw how it ended: it is lost, which is no failure
+// of its card until it happens again and again (SUP-18, SUP-20).
+func (t *tx) endedLost(r *Run, act lease.Act, never bool, why string) *Error {
+	was := r.Gone
+	e := t.act(r, act, why)
+	if e.Has(lease.EffectStale) {
+		return superseded(r)
+	}
+	if was == "" && r.Gone != "" {
+		t.runEvent(r, "session_gone", map[string]any{"by": r.Gone, "machine": t.nodeName(r.Node)})
+	}
+	if !e.Has(lease.EffectVerdict) {
+		return nil
+	}
+	return t.sessionLost(r, never, why)
 }
 
 // observed offers an event of the fleet to the workflow. One that no transition
@@ -239,7 +268,13 @@ func observe(t *tx) (any, *Error) {
 	if c := GetCard(t, r.Card); c == nil || c.Run != r.ID {
 		return nil, Errorf(Conflict, "run %s is no longer current", r.ID).WithCheck("superseded")
 	}
-	return nil, t.observed(r, a.Event, a.Payload)
+	if err := t.observed(r, a.Event, a.Payload); err != nil {
+		if err.Check == NoTransition {
+			return nil, err
+		}
+		t.findingFailed(r.Card, a.Event, err)
+	}
+	return nil, nil
 }
 
 func jsonOf(v any) []byte {

@@ -163,11 +163,16 @@ type Start struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// Adopt makes a session that a person has the card's; Session may be left out, the node's word names it.
+// Adopt makes a session that a person has the card's; Session may be left out, the node's word names it. PID, Dir and
+// Harness are what the caller says of it: its node looks, and vouches for what it saw.
 type Adopt struct {
 	Card    string `json:"card"`
 	Session string `json:"session,omitempty"`
 	Profile string `json:"profile,omitempty"` // who it counts as; "" the card's, or the board's first of its harness
+	Slot    string `json:"slot,omitempty"`    // whose session it becomes; "" the workflow's
+	PID     int64  `json:"pid,omitempty"`
+	Dir     string `json:"dir,omitempty"`
+	Harness string `json:"harness,omitempty"`
 }
 
 // Vouch is the word of the node that has a session: it saw it (M-19).
@@ -332,6 +337,10 @@ const MeansNoVerdict = "no_verdict"
 
 // MeansNoSession is what a harness says when the session it is to take up again is not there.
 const MeansNoSession = "no_session"
+
+// MeansUnseen is what a report says of a session that is gone, tree and all, without anybody having seen how it ended: its
+// machine was started anew, or its folder is lost. It is session_lost, not exited.
+const MeansUnseen = "unseen"
 
 // Report is an outbox item of a node about one run.
 type Report struct {

@@ -39,7 +39,7 @@ func adoptSession(t *tx) (any, *Error) {
 		return nil, err
 	}
 	f := firing{Event: "adopt", Actor: t.req.Actor, Payload: map[string]any{"session_id": v.Session, "machine": t.nodeName(v.Node)},
-		Start: &startCtx{Node: v.Node, Profile: p.Name, Attach: v}}
+		Start: &startCtx{Node: v.Node, Profile: p.Name, Attach: v, Slot: a.Slot}}
 	m, err := t.fire(b, c, f)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func adoptSession(t *tx) (any, *Error) {
 func (t *tx) vouched(v *Vouch, session string) *Error {
 	switch {
 	case v == nil || v.Session == "":
-		return Errorf(Refused, "no node vouches for session %q", clip(session, 60)).WithCheck("vouch").WithHint("ask on the machine that has it: muster adopt CARD SESSION")
+		return Errorf(Refused, "no node vouches for session %q", clip(session, 60)).WithCheck("vouch").WithHint("ask on the machine that has it: muster adopt CARD --session ID")
 	case session != "" && session != v.Session:
 		return Errorf(Refused, "session %q was asked for, and %q was seen", clip(session, 60), clip(v.Session, 60)).WithCheck("vouch")
 	case v.Node != t.req.Actor.Node || GetNode(t, v.Node) == nil:
@@ -106,7 +106,7 @@ func (t *tx) attachProfile(b *Board, c *Card, v *Vouch, name string) (*workflow.
 	}
 	slices.SortStableFunc(fit, func(x, y *workflow.Profile) int { return cmp.Compare(y.Surface, x.Surface) }) // pane before headless
 	if len(fit) == 0 {
-		return nil, Errorf(Refused, "card %s: this board has no profile of %s", c.ID, v.Harness).WithCheck("profile").WithHint("name one: muster adopt CARD SESSION --profile P")
+		return nil, Errorf(Refused, "card %s: this board has no profile of %s", c.ID, v.Harness).WithCheck("profile").WithHint("name one: muster adopt CARD --session ID --profile P")
 	}
 	return fit[0], nil
 }

@@ -151,12 +151,17 @@ func stillHeld(v View, h *Held) *Error {
 	if n := GetNode(v, h.Node); n != nil {
 		name = n.Name
 	}
+	if h.Manual && h.Ended && !h.Stopping {
+		return Errorf(Refused, "the session that a person attached is still open on %s (run %s)", name, h.Run).WithCheck("session_not_gone").
+			WithHint("end it there; or have it ended: muster forget %s", h.Card)
+	}
 	return Errorf(Refused, "previous session on %s is still stopping (run %s)", name, h.Run).WithCheck("session_not_gone").
 		WithHint("see: muster runs %s", h.Card)
 }
 
-// idlePane: its run ended by its own word, nothing stops it, and it stays open.
-func idlePane(h *Held) bool { return h.Surface == "pane" && h.Ended && !h.Stopping }
+// idlePane: its run ended by its own word, nothing stops it, and it stays open: a pane, or a session that a person
+// attached, which is that person's to end.
+func idlePane(h *Held) bool { return (h.Surface == "pane" || h.Manual) && h.Ended && !h.Stopping }
 
 // cameUp makes the session that a node reported the slot's (SES-05).
 func (t *tx) cameUp(r *Run) {

@@ -71,18 +71,24 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 	}
 	prompt += mailText(s.view, c.ID, r.Slot)
 	s.texts = map[string]any{"prompt": prompt, "brief": BriefPath}
-	argv, err := s.argv(p, h, r.Model, r.Mode != ModeFresh && cl.goes.lost == "")
-	if err != nil {
-		return nil, ruleError("card "+c.ID, err)
+	var argv []string
+	there := r.Session.Manual && r.Keeps == "" // its node watches it, and starts nothing
+	if !there {
+		if argv, err = s.argv(p, h, r.Model, r.Mode != ModeFresh && cl.goes.lost == ""); err != nil {
+			return nil, ruleError("card "+c.ID, err)
+		}
 	}
 	spec := StartSpec{
 		Run: r.ID, Card: c.ID, Board: c.Board, Title: c.Title, Slot: r.Slot, Role: r.Role, Profile: r.Profile, Harness: r.Harness,
 		Surface: r.Surface, Model: r.Model, Argv: argv, Prompt: prompt, Body: GetBody(s.view, c.ID), Workspace: workspaceOf(c, p), Work: workSpec(s.wf, c, p),
-		LaunchKey: r.LaunchKey, SessionID: r.SessionID, Mode: r.Mode, Lease: r.Lease, Kill: r.Kill, Leave: r.Leave, Grace: r.Grace,
+		LaunchKey: r.LaunchKey, SessionID: r.SessionID, Mode: r.Mode, Lease: r.Lease, Kill: r.Kill, Leave: r.Leave, Grace: r.Grace, Stale: r.Stale,
 		Lock: Lock(s.view, r), Extra: specExtra(h, p, skills),
 	}
 	if r.Keeps != "" {
 		spec.Keep, spec.Message = r.Keeps, fmt.Sprintf("board-run-%s-r%d", c.ID, r.N)
+	}
+	if there {
+		spec.Attach = r.PID
 	}
 	if err := s.specEnv(&spec, h, p, skills); err != nil {
 		return nil, err

@@ -86,6 +86,8 @@ func (s *Scope) ending() string {
 	switch {
 	case r == nil || !s.wf.HasRun(s.card.Status) || r.Verd == "exit":
 		return ""
+	case r.Session.Manual && r.Surface != "pane":
+		return "Say how it ended before you leave: if you go without a word, your person is called."
 	case r.Surface == "pane":
 		return "Your terminal stays open after that. If you fall silent before, you are asked; unanswered, a person is called."
 	}
@@ -150,6 +152,10 @@ func (s *Scope) slotOf(spec *workflow.RunSpec) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return slotName(slot)
+}
+
+func slotName(slot string) (string, error) {
 	if slot = strings.TrimSpace(slot); slot == "" {
 		return workflow.DefaultSlot, nil
 	}

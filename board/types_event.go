@@ -137,6 +137,8 @@ type StartSpec struct {
 	Kill      int64             `json:"kill"`
 	Leave     int64             `json:"leave"`
 	Grace     int64             `json:"grace"`
-	Lock      string            `json:"lock"` // fencing token as text: fleet/era/seq/run
+	Stale     int64             `json:"stale,omitempty"`  // its workflow asks when it was heard of last
+	Attach    int64             `json:"attach,omitempty"` // pid of a session that is there already: nothing is started
+	Lock      string            `json:"lock"`             // fencing token as text: fleet/era/seq/run
 	Extra     json.RawMessage   `json:"extra,omitempty"`
 }

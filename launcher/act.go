@@ -186,6 +186,9 @@ func (r *Reconciler) reap(n *run) {
 	if time.Now().Before(n.reapAt) {
 		return // it was tried, and what stood in the way may still be there
 	}
+	if r.watchAgain(n) {
+		return
+	}
 	n.busy = true
 	if n.tries == 0 {
 		r.log.Warn("keeper is dead; its session is ended", "run", n.id)
@@ -200,6 +203,7 @@ func (r *Reconciler) reap(n *run) {
 			n.busy = false
 			if err != nil {
 				r.trouble(n, "a session without keeper is not verified dead", err)
+				r.tell(n, board.ReportMissing, 0)
 				n.backoff()
 				n.reapAt = n.again
 			} else {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"muster/board"
 	"muster/board/lease"
@@ -51,6 +52,8 @@ type Config struct {
 
 	panes   *tmux.Server // nil: noPanes says why
 	noPanes error
+
+	quiet time.Duration // without a word for so long, a session is quiet; 0: board.QuietFor
 }
 
 // validate fills what has a default and says what is missing.
@@ -74,6 +77,7 @@ func (c *Config) validate() error {
 	c.Socket = cmp.Or(c.Socket, filepath.Join(c.Dir, "session.sock"))
 	c.Estop = cmp.Or(c.Estop, filepath.Join(c.Dir, "ESTOP"))
 	c.Starts, c.KeepRuns = cmp.Or(c.Starts, 8), cmp.Or(c.KeepRuns, 1000)
+	c.quiet = cmp.Or(c.quiet, board.QuietFor)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -89,7 +89,8 @@ func TestBrokenJournalStartsNothingAgain(t *testing.T) {
 	}
 }
 
-// M-02, M-08: after a reboot nothing of before lives, and nobody saw a code.
+// M-02, M-08, SUP-18: after a reboot nothing of before lives, and nobody saw a code: the session is lost, which is no
+// failure of its card.
 func TestRebootIsAnEndWithoutCode(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
@@ -110,6 +111,9 @@ func TestRebootIsAnEndWithoutCode(t *testing.T) {
 	a := p.until("the end", allGone)
 	if r := a.Runs[0]; r.ExitCode != nil || !strings.Contains(r.Error, "rebooted") {
 		t.Errorf("code %v, error %q; want none, rebooted", r.ExitCode, r.Error)
+	}
+	if r := a.Runs[0]; r.Outcome != "reclaimed" { // a crash would be called one
+		t.Errorf("outcome %q, want reclaimed", r.Outcome)
 	}
 }
 

@@ -72,6 +72,8 @@ type Spec struct {
 	Role  string `json:"role"`
 	Order string `json:"order"`
 
+	Attach *Attached `json:"attach,omitempty"` // nothing is started: this process is the session
+
 	Verdict    string            `json:"verdict,omitempty"`     // exit: its exit code is its word
 	Surface    string            `json:"surface,omitempty"`     // pane; "": headless
 	Ready      string            `json:"ready,omitempty"`       // of a pane: it takes text when it shows this
@@ -115,6 +117,7 @@ type Exit struct {
 	Memory   bool          `json:"memory,omitempty"`   // the machine killed it over its memory limit
 	Peak     int64         `json:"peak,omitempty"`     // the most memory it had, bytes; where nobody counts for a tree, its largest process
 	Means    *Meaning      `json:"means,omitempty"`    // nil: not known (a keeper of before), or code 0 and nothing to say
+	Unseen   bool          `json:"unseen,omitempty"`   // nobody saw it end: the machine was started anew
 	Refused  string        `json:"refused,omitempty"`  // void, estop, nospace, late: why the keeper did not start
 	Boot     string        `json:"boot"`
 	At       lease.Instant `json:"at"`

@@ -77,6 +77,9 @@ func Keep(args []string) error {
 	}
 	defer k.lock.Close()
 	exit, err := k.run()
+	if errors.Is(err, errNotTold) {
+		return fmt.Errorf("keeper of %s: %w", k.dir, err)
+	}
 	if err != nil {
 		exit = notStarted("", err)
 	}
@@ -124,7 +127,7 @@ func (k *keeper) open() (err error) {
 	if k.spec, err = ReadSpec("."); err != nil {
 		return err
 	}
-	if Used(".") {
+	if Used(".") && (k.spec.Attach == nil || exists(fileExit)) {
 		return fmt.Errorf("run %s has been started before; a run is started once", k.spec.Run)
 	}
 	if k.timer, err = newBootTimer(); err != nil {
@@ -136,6 +139,9 @@ func (k *keeper) open() (err error) {
 // run starts the session and follows it to its end. An error means that
 // nothing was executed.
 func (k *keeper) run() (*Exit, error) {
+	if k.spec.Attach != nil {
+		return k.watch()
+	}
 	if refused, why := k.lastCheck(); refused != "" {
 		return &Exit{Refused: refused, Error: why}, nil
 	}

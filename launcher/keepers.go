@@ -252,7 +252,7 @@ func closeRecord(dir string, proc *Proc) error {
 	}
 	e := &Exit{Started: proc != nil, Error: "its keeper died before it", Boot: bootID(), At: bootNow(), Wall: time.Now().UnixMilli()}
 	if proc != nil && proc.Boot != bootID() {
-		e.Error = "the machine was rebooted"
+		e.Unseen, e.Error = true, "the machine was rebooted"
 	}
 	if spec, err := ReadSpec(dir); err == nil {
 		e.Means = meaning(dir, spec, e)

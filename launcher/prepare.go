@@ -57,6 +57,9 @@ func ReadSecret(dir string) (*Secret, error) {
 // here and leaves this machine only as a hash (M-25); text that people or
 // agents wrote goes into files, never into words of a command (WSP-05).
 func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
+	if j.want != nil && j.order != nil && j.want.Attach != 0 {
+		return r.prepareAttached(j)
+	}
 	if j.want == nil || j.order == nil || len(j.want.Argv) == 0 {
 		return nil, errors.New("its order does not say what to start")
 	}
@@ -134,6 +137,8 @@ func randomHex(n int) string {
 // refuse says why this machine will not start a run now, "" when it will.
 func (r *Reconciler) refuse(n *run) string {
 	switch {
+	case n.attached():
+		return "" // it is there
 	case exists(r.cfg.Estop):
 		return fmt.Sprintf("%s: ESTOP is set (remove %s to lift it)", r.cfg.Name, r.cfg.Estop)
 	case n.want == nil:

@@ -54,10 +54,15 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 		rep.Work, rep.Head = n.left.Work, n.left.Head
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
-			rep.Closed = e.Closed
+			rep.Closed = e.Closed || n.attached() // its person ended an attached one, as one closes a pane
 			n.tellMeaning(rep, e)
 			rep.PeakMB = (e.Peak + 1<<20 - 1) >> 20
 			it.Boot, it.At, it.Wall = e.Boot, e.At, e.Wall
+			if e.Unseen {
+				rep.Means = board.MeansUnseen
+			}
+		} else {
+			rep.Means, rep.Error = board.MeansUnseen, "its folder on "+r.cfg.Name+" is lost, and its process with it"
 		}
 		if rep.Error == "" && n.unsaved != nil {
 			rep.Error = n.unsaved.Error()

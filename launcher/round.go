@@ -171,7 +171,12 @@ func (r *Reconciler) decide(s *seen) []step {
 }
 
 func (r *Reconciler) decideRun(n *run, s *seen) (step, bool) {
-	d := r.orders.Decide(n.id, n.slot, r.facts(n, s))
+	f := r.facts(n, s)
+	if r.again(n, f) {
+		f.Stage = n.stage
+	}
+	r.listen(n)
+	d := r.orders.Decide(n.id, n.slot, f)
 	switch d.Do {
 	case lease.DoRecord:
 		if d.Files && !r.quiet(n, d.File) {

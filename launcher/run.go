@@ -54,6 +54,12 @@ type run struct {
 	deaf    int            // its pane's state (News) in which it was seen to take no text
 	typing  bool           // something is typed into its pane, or it is looked at for that
 
+	saw      string    // what was told of it last, between start and end
+	listenAt time.Time // when its log is looked at again; zero: now
+	heard    time.Time // its last write to its log, counted while this machine is awake
+	wrote    time.Time // the same, as its log has it
+	hearing  bool      // its next write is waited for
+
 	word     *word
 	unheard  *word         // the last one's outcome came when nobody waited
 	turn     chan struct{} // one slot: the session's requests go one at a time
@@ -161,7 +167,7 @@ func (r *Reconciler) facts(n *run, s *seen) lease.Facts {
 // leaveOver tells whether a session whose run ended by its own word has had its
 // time to leave (M-35), counted from when this node saw it.
 func (r *Reconciler) leaveOver(n *run, now lease.Instant) bool {
-	if n.spec == nil || n.session() != lease.SessionLive || n.spec.Surface == surfacePane { // a pane stays for the card's next run
+	if n.spec == nil || n.session() != lease.SessionLive || n.spec.Surface == surfacePane || n.spec.Attach != nil { // a pane stays for the card's next run, an attached one is its person's to end
 		return false
 	}
 	if n.leaveAt == 0 {

@@ -47,6 +47,8 @@ type Backend interface {
 	Do(ctx context.Context, req board.Request) board.Result
 	// SessionSay passes on a session's word, in the order of its run's words.
 	SessionSay(ctx context.Context, run, secret string, req board.Request) board.Result
+	// Vouch looks at a session of this machine that is to be attached, and speaks for what it saw (M-19).
+	Vouch(a board.Adopt) (*board.Vouch, *board.Error)
 	MintID() string
 	// Read reads the local state; consistent waits for everything acknowledged before.
 	Read(ctx context.Context, consistent bool, fn func(board.View) error) (Fresh, error)

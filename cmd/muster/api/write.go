@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -22,7 +23,7 @@ func decode(r *http.Request, into any) error {
 
 // spoken are the verbs that come through a door; nodes and the fleet have their own ways.
 var spoken = map[string]bool{board.VBoardCreate: true, board.VBoardApply: true, board.VBoardSet: true, board.VCardAdd: true, board.VCardEdit: true,
-	board.VCardLink: true, board.VCardUnlink: true, board.VEvent: true, board.VStart: true, board.VTokenRevoke: true, board.VNodeVote: true, board.VPause: true, board.VResume: true, board.VDrain: true, board.VNodeSet: true, board.VNodeLabel: true, board.VMove: true, board.VForget: true, board.VCardPut: true, board.VBarrier: true,
+	board.VCardLink: true, board.VCardUnlink: true, board.VEvent: true, board.VStart: true, board.VTokenRevoke: true, board.VNodeVote: true, board.VPause: true, board.VResume: true, board.VDrain: true, board.VNodeSet: true, board.VNodeLabel: true, board.VMove: true, board.VForget: true, board.VAdopt: true, board.VCardPut: true, board.VBarrier: true,
 	board.VSubscribe: true, board.VInboxAck: true, board.VSend: true, board.VWebhook: true}
 
 // do executes one request.
@@ -53,6 +54,16 @@ func (h *handler) write(ctx context.Context, c caller, d Do, under func(id strin
 	}
 	under(d.ID)
 	req := board.Request{ID: d.ID, Retry: d.Retry, Actor: c.actor, Verb: d.Verb, Args: d.Args, Secret: c.secret}
+	if d.Verb == board.VAdopt { // the caller's words are its own; what this machine saw goes with them
+		var a board.Adopt
+		if err := json.Unmarshal(d.Args, &a); err != nil {
+			return nil, unread, board.Errorf(board.Invalid, "%s: %v", d.Verb, err)
+		}
+		var err *board.Error
+		if req.Vouch, err = h.b.Vouch(a); err != nil {
+			return nil, unread, err
+		}
+	}
 	var res board.Result
 	if c.run != "" {
 		res = h.b.SessionSay(ctx, c.run, c.secret, req)

@@ -92,7 +92,7 @@ var words = []word{
 }
 
 func (a *app) sayCmds() []*cobra.Command {
-	cmds := []*cobra.Command{a.eventCmd(), a.reassignCmd(), a.decomposeCmd(), a.moveCmd(), a.forgetCmd()}
+	cmds := []*cobra.Command{a.eventCmd(), a.reassignCmd(), a.decomposeCmd(), a.moveCmd(), a.adoptCmd(), a.forgetCmd()}
 	for _, w := range words {
 		cmds = append(cmds, a.wordCmd(w))
 	}
