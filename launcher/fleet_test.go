@@ -43,7 +43,9 @@ extends: default
 harnesses:
   asker: {headless: {fresh: [{each: profile.args, args: ['{{ item }}']}]}, prompt: stdin}
   tui: {pane: {fresh: [sh, -c, 'sh "$MUSTER_BODY"']}, prompt: typed, ready: 'ready>', verdict: explicit, session: minted}
+  mute: {pane: {fresh: [sh, -c, 'sh "$MUSTER_BODY"']}, prompt: typed, verdict: explicit, session: none}
 profiles:
+  mute: {harness: mute, surface: pane}
   tui: {harness: tui, surface: pane}
   sh: {harness: command, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   agent: {harness: command, verdict: explicit, args: [sh, -c, 'sh "$MUSTER_BODY"']}
@@ -63,7 +65,7 @@ func newFleet(path string) (*fleet, error) {
 	if f.v.Seq() > 0 {
 		return f, nil
 	}
-	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command", "asker", "tui"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
+	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command", "asker", "tui", "mute"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
 	for _, r := range []board.Request{
 		request(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", Name: "f", EraTag: "e", Node: node}),
 		request(board.Platform(), board.VBoardCreate, board.BoardCreate{Slug: "web", Prefix: "web", YAML: testWorkflow}),

@@ -13,7 +13,7 @@ const paneQuiet = 2 * time.Second
 type paneState struct {
 	News  int  // how often it has changed
 	Shown bool // its program has printed something
-	Quiet bool // and now prints nothing
+	Quiet bool // it prints nothing now
 }
 
 // notes are the newest state of a pane, and a signal that it has changed.
@@ -31,15 +31,16 @@ func newNotes() *notes {
 // attend tells quiet from not quiet until nothing comes any more. What is printed
 // without a pause costs nothing but the timer.
 func (n *notes) attend(over <-chan struct{}) {
-	quiet := time.NewTimer(time.Hour)
+	quiet, shown := time.NewTimer(paneQuiet), false
 	defer quiet.Stop()
 	for {
 		select {
 		case <-n.out:
+			shown = true
 			n.set(paneState{Shown: true})
 			quiet.Reset(paneQuiet)
 		case <-quiet.C:
-			n.set(paneState{Shown: true, Quiet: true})
+			n.set(paneState{Shown: shown, Quiet: true})
 		case <-over:
 			return
 		}

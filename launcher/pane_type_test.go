@@ -77,6 +77,16 @@ func TestPromptIsTypedWhenItIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A program that shows nothing, and whose preset names no sign, is typed at when it is quiet.
+func TestPromptOfASilentProgram(t *testing.T) {
+	t.Parallel()
+	n := paneNode(t)
+	file := filepath.Join(t.TempDir(), "read")
+	run := n.start("mute", "stty raw -echo; exec cat > "+file)
+	n.launched(run)
+	n.reads(file, n.prompt(run)+"\r")
+}
+
 // M-17: a message goes into the pane once; that it was typed is no proof that it was
 // read, and it is not typed again: not after an answer that was lost, not by the node's next life.
 func TestMessageIsTypedOnce(t *testing.T) {
