@@ -139,6 +139,9 @@ func (p *parser) yamlError(err error) {
 	if m := yamlLine.FindStringSubmatch(message); m != nil {
 		pos.Line, _ = strconv.Atoi(m[1])
 		message = strings.Replace(message, m[0], "", 1)
+		if strings.HasPrefix(message, "did not find expected") { // its parser counts from 0, its scanner from 1
+			pos.Line = min(pos.Line+1, len(p.lines))
+		}
 	}
 	advice := ""
 	switch {
