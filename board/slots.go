@@ -33,7 +33,7 @@ func (s *Scope) goOn(slot string, p *workflow.Profile) going {
 	switch {
 	case rec == nil || rec.SessionID == "":
 		return going{mode: ModeFresh}
-	case rec.Forgotten != 0:
+	case rec.Forgotten != 0, s.sessionless(rec.Harness): // of a plain command only a person knows a session: nothing of it is left to go on with
 		return going{mode: ModeFresh, replaces: rec.SessionID}
 	}
 	g := going{mode: ModeResume, session: rec.SessionID, rec: rec}
@@ -81,6 +81,12 @@ func (s *Scope) cannotResume(rec *SlotRec, p *workflow.Profile) string {
 		return fmt.Sprintf("%s does not take up a session again (surface %s)", p.Harness, p.Surface)
 	}
 	return ""
+}
+
+// sessionless: the harness knows no sessions, as a plain command.
+func (s *Scope) sessionless(harness string) bool {
+	h := s.wf.Harnesses[harness]
+	return h != nil && h.Session.From != "minted" && h.Session.From != "reported" && (h.Headless == nil || h.Headless.Resume == nil) && (h.Pane == nil || h.Pane.Resume == nil)
 }
 
 func (s *Scope) resumes(p *workflow.Profile) bool {
@@ -152,7 +158,7 @@ func stillHeld(v View, h *Held) *Error {
 		name = n.Name
 	}
 	if h.Manual && h.Ended && !h.Stopping {
-		return Errorf(Refused, "the session that a person attached is still open on %s (run %s)", name, h.Run).WithCheck("session_not_gone").
+		return Errorf(Refused, "the session that a person attached is still open on %s (run %s)", name, h.Run).WithCheck("session_open").
 			WithHint("end it there; or have it ended: muster forget %s", h.Card)
 	}
 	return Errorf(Refused, "previous session on %s is still stopping (run %s)", name, h.Run).WithCheck("session_not_gone").

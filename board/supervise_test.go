@@ -172,6 +172,23 @@ func TestAttachedSessionAtItsNode(t *testing.T) {
 	if got := GetRun(w.v, r.ID); got.Stop != "" || got.Session.Closing != 0 {
 		t.Fatalf("the person's session is closed: %+v", got)
 	}
-	refused(t, StillHeld(w.v, w.card(id), "mine"), "session_not_gone", "muster forget "+id)
+	refused(t, StillHeld(w.v, w.card(id), "mine"), "session_open", "muster forget "+id)
 	w.claimed(id) // the reviewer's
+}
+
+// SES-13, SES-14: a program that knows no sessions leaves none behind: what a person attached of it is not to be taken up
+// again, and the next start begins afresh and says what it follows.
+func TestAttachedCommandIsFollowedAfresh(t *testing.T) {
+	w := agents(t)
+	id := w.add("x", func(c *Card) { c.Assignee = "sh" })
+	if res := w.ask(person, VAdopt, Adopt{Card: id}, vouch("by-hand", func(v *Vouch) { v.Surface, v.Pane, v.Harness = "headless", "", "command" })); res.Err != nil {
+		t.Fatal(res.Err, res.Err.Hint)
+	}
+	r := GetRun(w.v, w.card(id).Run)
+	w.must(id, "reclaim", manager)
+	w.gone(r.ID)
+	next := w.claimed(id)
+	if next.Mode != ModeFresh || next.Session.Replaces != "by-hand" {
+		t.Fatalf("%s, replaces %q", next.Mode, next.Session.Replaces)
+	}
 }

@@ -159,6 +159,7 @@ func TestAttachedSessionEnds(t *testing.T) {
 		t.Errorf("gone %q, and it lives", r.Gone)
 	}
 
+	n.apply(t, testWorkflow+"statuses: {running: {run: {limits: {leave: 0}}}}\n") // who is to leave is ended at once
 	dir := t.TempDir()
 	kept := byHand(t, dir, untilGo)
 	card = n.waiting()
@@ -173,7 +174,13 @@ func TestAttachedSessionEnds(t *testing.T) {
 	if res := n.do(t.Context(), &start); res.Err == nil || !strings.Contains(res.Err.Message, "a person attached is still open") {
 		t.Errorf("the next start: %v", res.Err)
 	}
-	if !alive(kept.Process.Pid) || n.fleet.run(run).Gone != "" {
+	eventually(t, "its node to know of its last word", func() (knows bool) {
+		n.ask(func() { knows = n.runs[run].own })
+		return knows
+	})
+	asked := false
+	n.ask(func() { asked = n.runs[run].asked })
+	if asked || !alive(kept.Process.Pid) || n.fleet.run(run).Gone != "" {
 		t.Error("it was ended after its own word")
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))

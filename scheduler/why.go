@@ -181,6 +181,7 @@ func (a *WhyAnswer) fix(c *board.Card) {
 		"cap":              "a session that ends makes room; or: muster start " + c.ID + " --force --why TEXT",
 		"pause":            "muster resume",
 		"estop":            "remove the ESTOP file on that machine",
+		"session_open":     "end it on its machine; or have it ended: muster forget " + c.ID,
 		"session_not_gone": "wait for the machine's word; if it is dead: muster reclaim " + c.ID + " --force --why TEXT",
 		"machine":          "muster card edit " + c.ID + " --machine M",
 		"machine_offline":  "bring the machine back, or add another: muster token create",
