@@ -37,6 +37,12 @@ func report(t *tx) (any, *Error) {
 		return nil, t.reportGone(r, &a)
 	case ReportSeen, ReportMissing, ReportQuiet, ReportHeard, ReportIdle, ReportBusy:
 		return nil, t.told(r, &a)
+	case ReportWork:
+		if c := GetCard(t, r.Card); c == nil || c.Run != r.ID {
+			return nil, superseded(r)
+		}
+		t.workLeft(r, &a)
+		return nil, nil
 	}
 	return nil, Errorf(Invalid, "unknown report %q", a.Kind)
 }

@@ -316,6 +316,8 @@ const (
 	ReportIdle    = "idle"    // a pane that is not in a turn (Ago: since its last message)
 	ReportBusy    = "busy"    // and now it is
 
+	ReportWork = "work" // what the workspace of a current run holds now, told before the run's own word (Work, Head)
+
 	ReportDone = "done" // an order besides start and stop was carried out, or can not be (Code, Error)
 )
 

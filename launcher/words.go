@@ -234,6 +234,7 @@ func (r *Reconciler) sayWord(ctx context.Context, sp speaker, req *board.Request
 	if !r.ask(func() { sp.n.word = w }) {
 		return board.Result{Err: kept(sp.n.id)}
 	}
+	r.saveBefore(ctx, sp.n)
 	res := r.forward(ctx, copyRequest(req))
 	if !isOutcome(res) {
 		r.ask(func() { w.st = lease.WordOpen; r.Wake() })

@@ -90,6 +90,34 @@ func (r *Reconciler) settled(n *run) bool {
 	return false
 }
 
+// saveBefore pushes what a session leaves in its worktree, and tells what stays
+// there, before its word is asked: by that word the next session may begin, on
+// another machine, while this one lives on. What cannot be told now is told with
+// the exit.
+func (r *Reconciler) saveBefore(ctx context.Context, n *run) {
+	var card, dir string
+	r.ask(func() {
+		if n.spec != nil && n.spec.Kind == workspace.Worktree {
+			card, dir = n.card, n.spec.Dir
+		}
+	})
+	if card == "" {
+		return
+	}
+	left, err := r.work.Settle(ctx, card, dir, true)
+	if err != nil {
+		r.log.Warn("work of a session is not saved elsewhere", "run", n.id, "err", err)
+	}
+	if left.Work == "" {
+		return
+	}
+	args, err := json.Marshal(&board.Report{Kind: board.ReportWork, Run: n.id, Work: left.Work, Head: left.Head})
+	if err != nil { // texts only
+		return
+	}
+	r.forward(ctx, &board.Request{Verb: board.VReport, Args: args, Actor: board.Actor{Kind: board.ActorNode, Role: "node", Name: r.cfg.Name, Node: r.cfg.Node}})
+}
+
 // measure notes what a card's workspaces take of the disk, one at a time.
 func (r *Reconciler) measure(card string) {
 	select {

@@ -40,6 +40,7 @@ func newWorkNode(t *testing.T, more string) *workNode {
 	w.git(seed, "commit", "-qm", "first")
 	w.git(seed, "push", "-q", "origin", "HEAD:main")
 	yaml := strings.Replace(testWorkflow, "  missing:", `  wt: {harness: command, args: [sh, -c, 'sh "$MUSTER_BODY"'], workspace: {kind: worktree, repo: app, push: origin`+more+`}}
+  talks: {harness: command, verdict: explicit, args: [sh, -c, 'sh "$MUSTER_BODY"'], workspace: {kind: worktree, repo: app, push: origin}}
   keep: {harness: command, args: [sh, -c, 'sh "$MUSTER_BODY"'], workspace: {kind: worktree, repo: app}}
   missing:`, 1)
 	req := request(person(), board.VBoardApply, board.BoardApply{Board: "web", YAML: yaml})
@@ -102,6 +103,30 @@ func TestWorkThatIsNotPushedTiesTheCard(t *testing.T) {
 	}
 	if out := w.git(w.origin, "for-each-ref", "--format=%(refname)"); out != "refs/heads/main" {
 		t.Errorf("pushed: %s", out)
+	}
+}
+
+// M-05: by a session's word the next one may begin elsewhere, while it lives on:
+// its branch is pushed, and what it leaves is known, before the word counts.
+func TestWorkIsSavedBeforeTheWord(t *testing.T) {
+	t.Parallel()
+	w := newWorkNode(t, "")
+	for script, left := range map[string]string{commitOne: "", commitOne + "; echo x > new": "uncommitted"} {
+		marks := filepath.Join(t.TempDir(), "marks")
+		run := w.start("talks", script+"; echo done > "+marks+"; "+untilStopped)
+		w.launched(run)
+		eventually(t, "its work", func() bool { b, _ := os.ReadFile(marks); return len(b) > 0 })
+		if res := w.SessionSay(context.Background(), run, w.secret(run), say(w.fleet, run, "request_review")); res.Err != nil {
+			t.Fatal(res.Err)
+		}
+		r := w.fleet.run(run)
+		head := w.git(r.Workspace, "rev-parse", "HEAD")
+		if got := w.git(w.origin, "rev-parse", "refs/heads/muster/"+r.Card); got != head || r.Gone != "" {
+			t.Errorf("the remote has %s, want %s; gone %q", got, head, r.Gone)
+		}
+		if c := w.card(r.Card); c.WorkLeft != left || left == "" && c.WorkHead != head {
+			t.Errorf("%+v", c)
+		}
 	}
 }
 

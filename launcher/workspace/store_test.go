@@ -166,16 +166,16 @@ func TestBring(t *testing.T) {
 	g.write(seed, ".env", "KEY=1")
 	g.write(seed, "conf/local.ign", "x")
 	g.write(seed, "plain", "not ignored")
-	must(t, os.Symlink("/etc/passwd", filepath.Join(seed, "out")))
+	must(t, os.Symlink("/etc/passwd", filepath.Join(seed, "conf", "out")))
 	w := g.want("web-1")
-	w.Spec, w.Bring = "worktree:"+seed, []string{".env", "conf", "*.none", "plain", "a", "out"}
+	w.Spec, w.Bring = "worktree:"+seed, []string{".env", "conf", "*.none", "plain", "a"}
 	p := g.make(w)
 	for name, text := range map[string]string{".env": "KEY=1", "conf/local.ign": "x", "plain": "not ignored", "a": "one\n"} {
 		if b, _ := os.ReadFile(filepath.Join(p.Path, name)); string(b) != text {
 			t.Errorf("%s is %q", name, b)
 		}
 	}
-	if g.stands(filepath.Join(p.Path, "out")) {
+	if g.stands(filepath.Join(p.Path, "conf", "out")) {
 		t.Error("a link was brought along")
 	}
 	if l := g.settle("web-1", false); l.Work != Saved {
