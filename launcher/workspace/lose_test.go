@@ -52,10 +52,7 @@ func (g *rig) snapshot(dir string) snapshot {
 	roots := repos(g.t, dir)
 	for _, root := range roots {
 		// A stash's entries below the newest are reachable through its log.
-		out, err := g.try(root, "rev-list", "--all", "HEAD")
-		if err != nil {
-			out = g.git(root, "rev-list", "--all")
-		}
+		out := g.git(root, "rev-list", "--all") // HEAD is one of all
 		stashes, _ := g.try(root, "reflog", "show", "--format=%H", "refs/stash")
 		if strings.Contains(stashes, "fatal") {
 			stashes = ""
@@ -105,10 +102,7 @@ func (g *rig) lost(dir string, was snapshot, safe []string) error {
 	}
 	have := map[string]bool{}
 	for _, repo := range safe {
-		out, err := g.try(repo, "rev-list", "--all", "HEAD")
-		if err != nil {
-			out = g.git(repo, "rev-list", "--all")
-		}
+		out := g.git(repo, "rev-list", "--all")
 		stashes, _ := g.try(repo, "reflog", "show", "--format=%H", "refs/stash")
 		for _, c := range strings.Fields(out + " " + stashes) {
 			have[c] = true
