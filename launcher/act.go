@@ -197,7 +197,7 @@ func (r *Reconciler) reap(n *run) {
 	go func() {
 		defer r.wg.Done()
 		at(atReap)
-		err := r.cfg.Runner.End(r.ctx, n.dir)
+		err := r.cfg.Runner.End(r.ctx, n.keptDir())
 		at(atReaped)
 		r.post(func() {
 			n.busy = false
@@ -223,7 +223,7 @@ func (r *Reconciler) adopt(n *run) {
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()
-		link, err := r.cfg.Runner.Adopt(r.ctx, n.dir)
+		link, err := r.cfg.Runner.Adopt(r.ctx, n.keptDir())
 		r.post(func() {
 			n.busy = false
 			r.adopted(n, link, err)
@@ -272,6 +272,7 @@ func (r *Reconciler) adoptAll(ctx context.Context) error {
 		}
 		r.runs[n.id] = n
 	}
+	r.passOn()
 	var wg sync.WaitGroup
 	gate := make(chan struct{}, 8)
 	for _, n := range r.runs {
@@ -282,7 +283,7 @@ func (r *Reconciler) adoptAll(ctx context.Context) error {
 		go func() {
 			defer wg.Done()
 			gate <- struct{}{}
-			link, err := r.cfg.Runner.Adopt(ctx, n.dir)
+			link, err := r.cfg.Runner.Adopt(ctx, n.keptDir())
 			<-gate
 			r.adopted(n, link, err)
 			if link != nil {

@@ -42,7 +42,7 @@ name: t
 extends: default
 harnesses:
   asker: {headless: {fresh: [{each: profile.args, args: ['{{ item }}']}]}, prompt: stdin}
-  tui: {pane: {fresh: [sh, -c, 'sh "$MUSTER_BODY"']}, prompt: typed, ready: 'ready>', verdict: explicit, session: minted}
+  tui: {pane: {fresh: [sh, -c, 'sh "$MUSTER_BODY"'], resume: [sh, -c, 'sh "$MUSTER_BODY"']}, prompt: typed, ready: 'ready>', verdict: explicit, session: minted}
   mute: {pane: {fresh: [sh, -c, 'sh "$MUSTER_BODY"']}, prompt: typed, verdict: explicit, session: none}
 profiles:
   mute: {harness: mute, surface: pane}

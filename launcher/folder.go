@@ -78,6 +78,8 @@ type Spec struct {
 	Surface    string            `json:"surface,omitempty"`     // pane; "": headless
 	Ready      string            `json:"ready,omitempty"`       // of a pane: it takes text when it shows this
 	Typed      bool              `json:"typed,omitempty"`       // of a pane: its prompt is typed
+	Carrier    string            `json:"carrier,omitempty"`     // the run whose folder its session's keeper holds, when it took it over
+	Keeps      string            `json:"keeps,omitempty"`       // the run whose session it is to take over
 	SessionID  string            `json:"session_id,omitempty"`  // of the harness
 	SessionKey string            `json:"session_key,omitempty"` // member of a JSON line of its output that tells the id
 	Stdin      string            `json:"stdin,omitempty"`       // a file; "": nothing to read

@@ -15,7 +15,7 @@ func (n *run) told() string {
 	if n.spec == nil || n.spec.SessionKey == "" {
 		return ""
 	}
-	head, _ := readAt(filepath.Join(n.dir, fileLog), 0, headOfLog)
+	head, _ := readAt(filepath.Join(n.keptDir(), fileLog), 0, headOfLog)
 	for line := range bytes.Lines(head) {
 		var m map[string]json.RawMessage
 		var id string

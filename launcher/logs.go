@@ -23,6 +23,9 @@ func (r *Reconciler) ReadLog(ctx context.Context, run string, from int64, max in
 	if from < 0 || max <= 0 {
 		return nil, from, false, board.Errorf(board.Invalid, "log of run %s: from byte %d, at most %d bytes", run, from, max)
 	}
+	if s, err := ReadSpec(dir); err == nil {
+		dir = carrierDir(dir, s) // of a session that was kept, all that it printed
+	}
 	var w *watcher
 	for {
 		ended := exists(filepath.Join(dir, fileExit)) // before the log is read: what was written is then all

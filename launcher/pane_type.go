@@ -58,7 +58,9 @@ func (r *Reconciler) typeTexts(n *run, st paneState, s *seen) (files []*item) {
 		if !r.ask(func() { err = r.markTyped(t.key, typedBegun) }) || err != nil {
 			return
 		}
-		err = r.typeText(ctx, id, t.body)
+		whole, stop := context.WithTimeout(context.WithoutCancel(ctx), typeWait) // also while this node ends: half a text is worse than a moment
+		defer stop()
+		err = r.typeText(whole, id, t.body)
 		r.post(func() {
 			n.typing = false
 			r.typedText(n, t, err)

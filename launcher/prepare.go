@@ -99,7 +99,7 @@ func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
 		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: argv(w, filepath.Join(j.dir, fileBrief)), Dir: place.Path, Kind: place.Kind, Verdict: x.Verdict,
 		Exits: x.Exit, Signs: x.Signs, Final: x.Final, SessionKey: x.Session,
 		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Memory: x.Memory, Estop: r.cfg.Estop,
-		Card: w.Card, Slot: w.Slot, Role: w.Role, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
+		Card: w.Card, Slot: w.Slot, Role: w.Role, Keeps: w.Keep, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
 	}
 	if w.Surface == surfacePane {
 		s.Surface, s.Ready, s.Typed = surfacePane, x.Ready, x.Prompt == "stdin" || x.Prompt == "typed"
@@ -145,8 +145,8 @@ func (r *Reconciler) refuse(n *run) string {
 		return ""
 	case n.want.Surface == surfacePane && r.refusePane() != "":
 		return r.refusePane()
-	case n.want.Keep != "":
-		return fmt.Sprintf("%s: this version cannot go on with the session of run %s", r.cfg.Name, n.want.Keep)
+	case n.want.Keep != "" && r.runs[n.want.Keep] != nil && r.runs[n.want.Keep].attached():
+		return fmt.Sprintf("%s: the session of run %s was attached by hand, and nobody can type there for it", r.cfg.Name, n.want.Keep)
 	case n.want.Harness != "" && n.want.Harness != "command" && len(n.want.Argv) > 0:
 		// A program of the profile's own command is the card's affair; a harness is the machine's.
 		if _, err := findProgram(&Spec{Argv: n.want.Argv[:1], Env: r.baseEnv(), Dir: "/"}); err != nil {

@@ -76,7 +76,7 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 func (n *run) tellMeaning(rep *board.Report, e *Exit) {
 	m := e.Means
 	if m == nil && n.spec != nil {
-		m = meaning(n.dir, n.spec, e)
+		m = meaning(n.keptDir(), n.spec, e)
 	}
 	if m == nil {
 		return
@@ -107,7 +107,7 @@ func (r *Reconciler) describe(n *run, rep *board.Report) {
 	} else if n.proc != nil {
 		rep.PID = int64(n.proc.PID)
 	}
-	if p, err := ReadProc(n.dir); err == nil {
+	if p, err := ReadProc(n.keptDir()); err == nil {
 		rep.Pane = p.Pane
 	}
 	s, err := ReadSecret(n.dir)

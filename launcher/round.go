@@ -204,7 +204,7 @@ func (r *Reconciler) decideRun(n *run, s *seen) (step, bool) {
 	case lease.DoReap:
 		r.reap(n)
 	case lease.DoAdopt:
-		r.log.Error("a kept session cannot be taken over by this version", "run", n.id)
+		r.adoptKept(n, s)
 	}
 	if d.Why != n.why {
 		n.why = d.Why

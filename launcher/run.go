@@ -52,6 +52,7 @@ type run struct {
 	spoke   bool           // it has said a word, and that was taken
 	shown   bool           // the fleet was told that its pane shows life
 	deaf    int            // its pane's state (News) in which it was seen to take no text
+	passed  bool           // its session carries a later run
 	typing  bool           // something is typed into its pane, or it is looked at for that
 
 	saw      string    // what was told of it last, between start and end
@@ -95,7 +96,7 @@ func (n *run) session() lease.SessionState {
 // and the launch is then declared dead.
 func (n *run) look() error {
 	n.state, n.exit, n.proc = lease.SessionNone, nil, nil
-	if n.dir == "" || !exists(n.dir) {
+	if n.dir == "" || n.passed || !exists(n.dir) {
 		return nil
 	}
 	if n.spec == nil {
@@ -105,12 +106,13 @@ func (n *run) look() error {
 		}
 		n.spec = spec
 	}
-	proc, err := ReadProc(n.dir)
+	dir := n.keptDir()
+	proc, err := ReadProc(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		proc = &Proc{} // something was started; the nonce finds it
 	}
 	n.proc = proc
-	exit, err := ReadExit(n.dir)
+	exit, err := ReadExit(dir)
 	if err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (n *run) look() error {
 	if n.spec == nil {
 		return nil
 	}
-	lock, err := takeLock(n.dir)
+	lock, err := takeLock(dir)
 	switch {
 	case errors.Is(err, errHeld) && proc != nil:
 		n.state = lease.SessionLive // whose keeper does not talk to us, yet
@@ -147,8 +149,9 @@ func (r *Reconciler) facts(n *run, s *seen) lease.Facts {
 	f := lease.Facts{
 		Epoch: n.epoch, Applied: s.applied, Term: s.clock.Term(),
 		MayStart: s.mayStart, Why: s.why,
-		Session: n.session(), Stage: n.stage, Word: n.word.state(),
+		Session: n.session(), Stage: n.stage, Word: n.word.state(), Passed: n.passed,
 	}
+	_, f.Kept = r.kept(n)
 	switch {
 	case s.stops[n.id] != nil:
 		f.Stands = lease.StandsStop

@@ -126,3 +126,21 @@ func (s *Server) give(ctx context.Context, id string, block []byte, flags ...str
 	}
 	return err
 }
+
+// Rename gives the session of a pane another name and key. One that has them is no error.
+func (s *Server) Rename(ctx context.Context, name, key string) error {
+	if s.is(ctx, key) {
+		return nil
+	}
+	if _, err := s.do(ctx, "rename-session", "-t", "="+Name(name)+":", Name(key)); err != nil {
+		return err
+	}
+	_, err := s.do(ctx, "set-option", "-t", "="+Name(key)+":", "@muster", key)
+	return err
+}
+
+// is tells whether a session has this name.
+func (s *Server) is(ctx context.Context, name string) bool {
+	_, err := s.do(ctx, "has-session", "-t", "="+Name(name)+":")
+	return err == nil
+}
