@@ -49,6 +49,9 @@ func (c *capCount) applies(r *Room, h *Held) bool {
 // binds says that candidates of a board are held by the cap (M-13).
 func (c *capCount) binds(board string) bool { return c.board == board || fleetWide(c.cap) }
 
+// elsewhere says that the cap stands in another board's file only.
+func (c *capCount) elsewhere(board string) bool { return c.board != board && !c.shared }
+
 // group is what the cap counts together.
 func (c *capCount) group(h *Held) string {
 	switch c.cap.Scope {
@@ -117,6 +120,9 @@ func (r *Room) admit(s *Scope, cand *Candidate, reserves bool) (*Error, int64) {
 		}
 		limit, ok, err := c.number(s, c.cap.Max)
 		if err != nil {
+			if c.elsewhere(cand.Board) {
+				continue // another board's mistake holds up its own cards only (invariant 22)
+			}
 			return ruleError(fmt.Sprintf("cap %q", c.cap.Description), err), 0
 		}
 		if !ok {
@@ -135,6 +141,9 @@ func (r *Room) admit(s *Scope, cand *Candidate, reserves bool) (*Error, int64) {
 		}
 		kept, err := r.kept(s, c, g, row, limit-float64(n))
 		if err != nil {
+			if c.elsewhere(cand.Board) {
+				continue
+			}
 			return ruleError(fmt.Sprintf("cap %q: reserve", c.cap.Description), err), 0
 		}
 		if float64(n) >= limit-kept {
@@ -229,7 +238,7 @@ func (c *capCount) refusal(r *Room, row *Held, n int64, limit float64, kept stri
 	if c.cap.Description != "" {
 		text += "; cap: " + c.cap.Description
 	}
-	if c.board != row.Board && !c.shared {
+	if c.elsewhere(row.Board) {
 		text += ", of board " + c.board
 	}
 	return Errorf(Refused, "%s)", text).WithCheck("cap").WithHint("see: muster why %s", row.Card)

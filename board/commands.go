@@ -70,13 +70,35 @@ func (st *step) noTransition(roles []string) *Error {
 	return e.WithHint("see: muster card show %s", st.c.ID)
 }
 
+// whatStarts tells what would let the fleet start the card: the guards that do not
+// hold, or who else may (DSP-04).
+func (s *Scope) whatStarts() string {
+	var guards, others []string
+	for _, tr := range s.wf.Transitions(s.card.Status, s.wf.Dispatch.Start) {
+		switch {
+		case !tr.Admits("platform"):
+			others = append(others, tr.By...)
+		case tr.Guard.Source() != "":
+			guards = append(guards, clip(tr.Guard.Source(), 120))
+		}
+	}
+	switch {
+	case len(guards) > 0:
+		return " (does not hold: " + strings.Join(guards, "; ") + ")"
+	case len(others) > 0:
+		return " (only " + strings.Join(others, ", ") + " may)"
+	}
+	return ""
+}
+
 // notStartable is the refusal of a start that no transition of the card's status takes; people are told what keeps
 // it there, and what to type.
 func (s *Scope) notStartable(roles []string) *Error {
 	c := s.card
 	e := Errorf(Refused, "card %s is %s: nothing starts it there now", c.ID, c.Status).WithCheck(NoTransition)
-	if slices.Contains(roles, "platform") {
-		return e // asked of every card in every round: nobody reads it
+	if slices.Contains(roles, "platform") { // asked of every card: no hint is looked for
+		e.Message += s.whatStarts()
+		return e
 	}
 	open := Waiting(s.view, s.ws, c.ID)
 	switch {
