@@ -340,3 +340,14 @@ func TestReserveBehindMany(t *testing.T) {
 		})
 	}
 }
+
+// CAP-24: a place that is kept for reviews is kept from other cards, and from no review.
+func TestAKeptPlaceIsForEveryReview(t *testing.T) {
+	c := newCaps(t, fmt.Sprintf(oneKept, "1"))
+	c.hold(c.in("ready", nil), "worker", "n-atlas", nil)
+	first, second, ready := c.in("review", nil), c.in("review", nil), c.in("ready", nil)
+	c.begin()
+	c.want("a review", c.admit(first, "n-atlas"), "")
+	c.want("another review", c.admit(second, "n-atlas"), "")
+	c.want("a ready card", c.admit(ready, "n-atlas"), "1 kept")
+}

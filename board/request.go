@@ -410,7 +410,10 @@ type Reading struct {
 	Load     float64 `json:"load"`
 	FreeMB   int64   `json:"free_mb"`
 	Estop    bool    `json:"estop"`
-	DiskMB   int64   `json:"disk_mb,omitempty"` // free where its data is; 0: not known
+	EstopBy  string  `json:"estop_by,omitempty"`  // whose file it is,
+	EstopWhy string  `json:"estop_why,omitempty"` // its first line,
+	EstopMS  int64   `json:"estop_ms,omitempty"`  // and its age
+	DiskMB   int64   `json:"disk_mb,omitempty"`   // free where its data is; 0: not known
 
 	Workspaces int64 `json:"workspaces,omitempty"`   // of cards, on its disk
 	WorkMB     int64 `json:"work_mb,omitempty"`      // what they take, as last measured

@@ -2,7 +2,10 @@ package board
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"muster/board/rule"
 )
 
 // Bounds of how many waiting cards are looked at for one question whether a place
@@ -106,14 +109,22 @@ func (s *Scope) Eligible() *Error {
 	case ok:
 		return nil
 	}
-	text := "card " + s.card.ID + ": not eligible now (" + clip(e.Source(), 120)
-	for _, read := range e.Reads() { // the values that people ask for first
+	return Errorf(Refused, "card %s: not eligible now: %s (%s)", s.card.ID, strings.Join(s.valuesOf(e), ", "), clip(e.Source(), 120)).WithCheck("eligible")
+}
+
+// valuesOf are what an expression reads, with their values, but for what changes
+// from moment to moment: a reason that stands is not written again.
+func (s *Scope) valuesOf(e *rule.Expr) (list []string) {
+	for _, read := range e.Reads() {
 		switch read.Name {
-		case "host.memory_pressure", "tick.local_started":
-			text += "; " + read.Name + " is " + fmt.Sprint(s.readValue(read.Name))
+		case "now", "host.load", "host.free_mb", "machine.age":
+			continue
+		}
+		if text := clip(fmt.Sprintf("%s is %v", read.Name, s.readValue(read.Name)), 60); !slices.Contains(list, text) {
+			list = append(list, text)
 		}
 	}
-	return Errorf(Refused, "%s)", text).WithCheck("eligible")
+	return list
 }
 
 // readValue is the value of a name in the scope, nil when it has none.

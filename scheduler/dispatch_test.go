@@ -199,3 +199,74 @@ func TestPoisonedCards(t *testing.T) {
 		}
 	})
 }
+
+// A reason is written once, however long it is.
+func TestALongReasonIsWrittenOnce(t *testing.T) {
+	const long = `dispatch: {eligible: 'card.title == "` + "a very long title" + `" && params.guard_pr > 1 && params.guard_auth > 1 && params.guard_success > 1 && params.idle_interval > 1 && params.goal_max_turns > 1 && params.block_limit > 1 && params.failure_limit > 1 && params.rate_limit_cooldown > 1 && params.auto_decompose_starts > 1'}` + "\n"
+	inBubble(t, shell+long, []string{"atlas"}, func(r *rig) {
+		id := r.add("sh")
+		synctest.Wait()
+		if w := r.card(id).Waits; w.Check != "eligible" || len(w.Text) < 280 {
+			r.t.Fatalf("it waits for %+v", w)
+		}
+		before := r.count(board.VReasons)
+		r.loop.Poke()
+		synctest.Wait()
+		if n := r.count(board.VReasons); n != before || n > 2 {
+			r.t.Fatalf("reasons were asked for %d times", n)
+		}
+	})
+}
+
+// `why` has an answer for every status: a check, a text, and what would change it.
+func TestWhyOfEveryStatus(t *testing.T) {
+	r := newRig(t, strings.Replace(reviews, "reviewer: rev", "reviewer: null, merge: true", 1), "atlas")
+	var flow []string
+	_ = r.View(func(v board.View) error {
+		wf, err := r.ws.Of(v, board.GetBoard(v, "default"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flow = wf.Order
+		return nil
+	})
+	says := map[string]string{
+		"triage": "params.triage_surfaces is [pane]", "specifying": "run ", "todo": "waits for ", "ready": "it starts now", "running": "run ", "review": "does not hold: params.reviewer != nil", "reviewing": "run ",
+		"merging": "waits for its hook on atlas, which is online", "blocked": "needs_input: a key", "done": "nothing more happens", "cancelled": "only done satisfies them", "archived": "nothing more happens",
+	}
+	parent := r.add("")
+	for _, status := range flow {
+		id := r.add("sh", after(parent))
+		put := func(to string) {
+			r.person(board.VCardPut, board.CardPut{Card: id, Status: to, Why: "test"})
+		}
+		switch status {
+		case "specifying", "running", "reviewing": // they run: as a run of their card says
+			from := map[string]string{"specifying": "triage", "running": "ready", "reviewing": "ready"}[status]
+			r.person(board.VCardUnlink, board.CardLink{Card: id, After: []string{parent}})
+			put(from)
+			r.must(board.Platform(), board.VStart, board.Start{Card: id, Node: "n-atlas"})
+		case "merging":
+			id = r.handOver()
+			r.person(board.VEvent, board.FireEvent{Card: id, Event: "complete", Payload: map[string]any{"summary": "x"}})
+		case "blocked":
+			r.person(board.VEvent, board.FireEvent{Card: id, Event: "block", Payload: map[string]any{"kind": "needs_input", "reason": "a key"}})
+		case "ready", "triage", "review":
+			r.person(board.VCardUnlink, board.CardLink{Card: id, After: []string{parent}})
+			put(status)
+		case "todo":
+		default:
+			put(status)
+		}
+		for _, live := range []bool{true, false} {
+			a, err := Why(r.input(), id, live)
+			if err != nil || a.Check == "" || a.Text == "" || live && !strings.Contains(a.Text, says[status]) || live && a.Fix == "" && a.Check != "starting" {
+				t.Errorf("why of %s (live %v): %+v (%v); want %q", status, live, a, err, says[status])
+			}
+		}
+		if run := r.run(r.card(id).Run); run != nil {
+			r.person(board.VEvent, board.FireEvent{Card: id, Event: "cancel"})
+			r.report(run.Node, board.Report{Kind: board.ReportGone, Run: run.ID})
+		}
+	}
+}

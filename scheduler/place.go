@@ -179,7 +179,11 @@ func combine(why []reason, nodes int) reason {
 	if score == 4 || score == 5 {
 		return reason{Check: best.Check, Text: clip(strings.Join(all, "; "), 280), Until: until}
 	}
-	return reason{Check: best.Check, Text: best.Text, Until: until}
+	text := best.Text
+	if n := len(why) - 1; n > 0 {
+		text += fmt.Sprintf("; %d other machine(s) take it neither", n)
+	}
+	return reason{Check: best.Check, Text: text, Until: until}
 }
 
 func clip(s string, n int) string {

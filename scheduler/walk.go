@@ -174,6 +174,10 @@ func (l *Loop) parked(cand *Candidate, w *Wait, full map[string]*Wait) {
 	}
 }
 
+// maxReason is how much of a reason is written, less than what the board keeps: one
+// that it cut off would never be the one that stands, and be written again without end.
+const maxReason = 290
+
 // wait notes a changed reason; one that stands already is not written again.
 func (l *Loop) wait(c *board.Card, w *Wait, reasons *[]board.CardReason) {
 	if c == nil {
@@ -181,9 +185,9 @@ func (l *Loop) wait(c *board.Card, w *Wait, reasons *[]board.CardReason) {
 	}
 	x := board.CardReason{Card: c.ID}
 	if w != nil {
-		x.Check, x.Text = w.Check, w.Text
+		x.Check, x.Text = w.Check, clip(w.Text, maxReason)
 	}
-	if c.Waits.Check != x.Check || c.Waits.Text != clip(x.Text, 300) && x.Check != "" {
+	if c.Waits.Check != x.Check || c.Waits.Text != x.Text && x.Check != "" {
 		*reasons = append(*reasons, x)
 	}
 }

@@ -105,6 +105,10 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 		a.Fix = "to start it now: muster card edit " + c.ID + " --start-after +0s"
 		return
 	}
+	if c.Hook != "" {
+		a.hook(in, c)
+		return
+	}
 	room := board.NewRoom(in.View, in.Workflows)
 	in.Fleet = in.fleet()
 	cand, w := look(in, room, c)
@@ -114,12 +118,12 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 		} else if a.Check == "" {
 			a.Check, a.Text = "status", fmt.Sprintf("nothing starts a card in %q; a person or another event moves it", c.Status)
 		}
-		a.fix(c)
+		a.fix(in, c)
 		return
 	}
 	a.Position = position(in, room, cand)
 	if !live {
-		a.Text = orElse(a.Text, "it could start; the leader decides") + " (without live readings)"
+		a.Check, a.Text = orElse(a.Check, "starting"), orElse(a.Text, "it could start; the leader decides")+" (without live readings)"
 		return
 	}
 	room.Try() // the card's own place is not to be seen below
@@ -133,7 +137,22 @@ func (a *WhyAnswer) waiting(in Input, c *board.Card, live bool) {
 	}
 	room.Undo()
 	a.readings(in, room, c)
-	a.fix(c)
+	a.fix(in, c)
+}
+
+// hook is the answer of a card that waits for a command on the machine of its workspace.
+func (a *WhyAnswer) hook(in Input, c *board.Card) {
+	node, id, _ := strings.Cut(c.Hook, "/")
+	name := node
+	if n := board.GetNode(in.View, node); n != nil {
+		name = n.Name
+	}
+	a.Check, a.Text = "hook", fmt.Sprintf("waits for its hook on %s, which is %s", name, in.Nodes(node).State)
+	if o := board.GetOrder(in.View, node, id); o != nil {
+		a.Since = o.At
+	}
+	a.Values["machine"] = name
+	a.Fix = "muster card put " + c.ID + " STATUS --why TEXT moves it past the workflow"
 }
 
 func (a *WhyAnswer) describe(in Input, ids []string) (out []string) {
@@ -174,14 +193,32 @@ func (a *WhyAnswer) readings(in Input, room *board.Room, c *board.Card) {
 	a.Values["machines"] = m
 }
 
-func (a *WhyAnswer) fix(c *board.Card) {
+func (a *WhyAnswer) fix(in Input, c *board.Card) {
+	resume := "muster resume"
+	if f, b := board.GetFleet(in.View), board.GetBoard(in.View, c.Board); b != nil && b.PausedAt != 0 && (f == nil || f.PausedAt == 0) {
+		resume += " --board " + b.Slug
+	}
 	a.Fix = map[string]string{
 		"unassigned":       "muster card edit " + c.ID + " --assignee PROFILE",
 		"profile":          "muster card edit " + c.ID + " --assignee PROFILE",
 		"cap":              "a session that ends makes room; or: muster start " + c.ID + " --force --why TEXT",
-		"pause":            "muster resume",
+		"pause":            resume,
 		"estop":            "remove the ESTOP file on that machine",
 		"session_open":     "end it on its machine; or have it ended: muster forget " + c.ID,
+		"drain":            "muster node undrain MACHINE, or add another machine: muster token create",
+		"memory":           "a session that ends there makes room",
+		"nospace":          "free space on that machine's disk",
+		"eligible":         "wait, or: muster start " + c.ID,
+		"requires":         "give the machine what the profile requires, or: muster card edit " + c.ID + " --assignee PROFILE",
+		"harness":          "install it there, or: muster card edit " + c.ID + " --assignee PROFILE",
+		"surface":          "muster card edit " + c.ID + " --assignee PROFILE",
+		"set_aside":        "see on that machine why it refuses; or wait",
+		"machine_unknown":  "bring the machine back, or wait until the leader has heard of it",
+		"workflow":         "mend it: muster board apply " + c.Board + " -f FILE",
+		"order":            "mend it: muster board apply " + c.Board + " -f FILE",
+		"expression":       "mend it: muster board apply " + c.Board + " -f FILE",
+		"validator":        "muster start " + c.ID + " --force --why TEXT",
+		board.NoTransition: "another event moves it: muster card show " + c.ID,
 		"session_not_gone": "wait for the machine's word; if it is dead: muster reclaim " + c.ID + " --force --why TEXT",
 		"machine":          "muster card edit " + c.ID + " --machine M",
 		"machine_offline":  "bring the machine back, or add another: muster token create",

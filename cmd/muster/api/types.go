@@ -187,9 +187,10 @@ type Event struct {
 	To      string          `json:"to,omitempty"`
 }
 
-// Pause is a stop of claims: of the fleet, of a board, or of a node, which then drains (M-16).
+// Pause is a stop of claims: of the fleet, of a board, or of a node, which then
+// drains; or the file ESTOP of a node, which governs launches there (M-16).
 type Pause struct {
-	Of    string     `json:"of"` // fleet, board or node
+	Of    string     `json:"of"` // fleet, board, node or estop
 	Name  string     `json:"name,omitempty"`
 	By    string     `json:"by"`
 	Why   string     `json:"why"`

@@ -65,6 +65,8 @@ func pauseWords(p api.Pause) string {
 	switch p.Of {
 	case "board":
 		return "paused: board " + oneLine(p.Name) + ","
+	case "estop":
+		return "ESTOP: " + oneLine(p.Name) + ","
 	case "node":
 		return "draining: " + oneLine(p.Name) + ","
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -180,8 +179,3 @@ func (n *Node) close() error {
 }
 
 func (n *Node) estopPath() string { return filepath.Join(n.cfg.Data, "ESTOP") }
-
-func (n *Node) estop() bool {
-	_, err := os.Stat(n.estopPath())
-	return err == nil
-}

@@ -9,7 +9,8 @@ import (
 // reading is what this machine says of itself with each contact (M-15): absent
 // figures are unknown, and unknown restricts nothing.
 func (n *Node) reading() board.Reading {
-	r := board.Reading{Slots: n.slots(), Load: load1(), Estop: n.estop(), Pressure: "unknown"}
+	r := board.Reading{Slots: n.slots(), Load: load1(), Pressure: "unknown"}
+	n.estop(&r)
 	if left, ok := n.space.left(); ok {
 		r.DiskMB, r.NoSpace = left>>20, left < spaceLow
 	}

@@ -1,9 +1,12 @@
 package node
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"muster/board"
 	"muster/cmd/muster/api"
@@ -117,5 +120,33 @@ func TestSlots(t *testing.T) {
 	}
 	if got := (&Node{cfg: Config{Slots: 40}}).slots(); got != 40 {
 		t.Errorf("40 slots were asked for: %d", got)
+	}
+}
+
+// M-16: the file ESTOP is told with whose it is, since when, and why; whatever it is, nobody waits for it.
+func TestEstopIsTold(t *testing.T) {
+	n := &Node{cfg: Config{Data: t.TempDir()}}
+	var r board.Reading
+	if n.estop(&r); r.Estop {
+		t.Fatalf("without the file: %+v", r)
+	}
+	if err := os.WriteFile(n.estopPath(), []byte("the fan is loud\nand more\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hour := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(n.estopPath(), hour, hour); err != nil {
+		t.Fatal(err)
+	}
+	if n.estop(&r); !r.Estop || r.EstopBy == "" || r.EstopWhy != "the fan is loud" || r.EstopMS < 3600_000 {
+		t.Fatalf("%+v", r)
+	}
+	if err := os.Remove(n.estopPath()); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(n.estopPath(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n.estop(&r); !r.Estop {
+		t.Fatal("a pipe is a file too")
 	}
 }
