@@ -113,7 +113,7 @@ func (w *capWorld) dryRun() (planned, waiting int) {
 		w.bad("the dry run says %v, the round starts %v (failed %+v)", want, got, r.Failed)
 	}
 	for _, x := range waits {
-		if c := w.card(x.Card); c.Waits.Check != x.Check || c.Waits.Text != clip(x.Text, 300) {
+		if c := w.card(x.Card); c.Waits.Check != x.Check || c.Waits.Text != clip(x.Text, maxReason) {
 			w.bad("the dry run says that %s waits for %s: %q; after the round it waits for %s: %q", x.Card, x.Check, x.Text, c.Waits.Check, c.Waits.Text)
 		}
 	}

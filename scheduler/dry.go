@@ -76,7 +76,7 @@ func DryRun(in Input, slug string, live bool) *DryAnswer {
 		case len(a.Waiting) == dryWaits:
 			a.More++
 		default:
-			row := DryWait{Card: w.Card, Board: b, Check: w.Check, Text: w.Text}
+			row := DryWait{Card: w.Card, Board: b, Check: w.Check, Text: clip(w.Text, maxReason)}
 			if w.Until > in.Now {
 				row.WaitS = (w.Until - in.Now + 999) / 1000
 			}
