@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,22 +26,8 @@ func newCrowd(b *testing.B, cards int) *crowd {
 	c := &crowd{rig: r}
 	pattern := r.add("sh")
 	c.loose = r.add("")
-	prefix, _, _ := strings.Cut(pattern, "-")
-	var ids []string
-	for i := range cards {
-		ids = append(ids, fmt.Sprintf("%s-%d", prefix, 1_000_000+i))
-	}
-	slices.Sort(ids)
-	stored := r.v.Get(board.TCard, pattern)
-	txn := board.Txn{Time: r.now()}
-	for _, id := range ids {
-		txn.Ops = append(txn.Ops, board.Op{Table: board.TCard, Key: id, Val: rename(b, stored, pattern, id)})
-	}
-	r.v.Apply(&txn)
-	f := &rigFeed{c: make(chan struct{}, 1), all: true}
-	r.subs = append(r.subs, f)
-	r.loop = New(Config{Store: r, Feed: f, Contacts: rigContacts{r}, Workflows: r.ws, Now: r.now})
-	r.loop.scan()
+	c.copies(b, pattern, cards, 1_000_000)
+	c.begin()
 	c.rounds() // fills both slots; the others are given their reasons
 	if c.session() == nil {
 		b.Fatal("no session was started")
@@ -79,12 +64,7 @@ func (c *crowd) rounds() {
 
 // change comments on the loose card.
 func (c *crowd) change() {
-	c.round++
-	args, _ := json.Marshal(board.FireEvent{Card: c.loose, Event: "comment", Payload: map[string]any{"text": "a word"}})
-	res := c.Do(context.Background(), &board.Request{Actor: board.Actor{Kind: board.ActorPerson, Name: "ann", Node: "n-atlas"}, Verb: board.VEvent, Args: args})
-	if res.Err != nil {
-		c.t.Fatal(res.Err)
-	}
+	c.comment(c.loose)
 	<-c.subs[0].c
 	c.loop.take()
 }
@@ -115,26 +95,7 @@ func BenchmarkRoundOneEnd(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("%d-cards", n), func(b *testing.B) {
 			c := newCrowd(b, n)
-			var examined uint64
-			rounds := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				run := c.session()
-				c.launch(run)
-				c.exit(run, 0)
-				<-c.subs[0].c
-				c.loop.take()
-				before := c.loop.Examined()
-				b.StartTimer()
-				c.loop.round(context.Background())
-				b.StopTimer()
-				examined += c.loop.Examined() - before
-				rounds++
-				c.rounds()
-				b.StartTimer()
-			}
-			b.ReportMetric(float64(examined)/float64(rounds), "examined/round")
+			c.measure(b, c.end)
 		})
 	}
 }

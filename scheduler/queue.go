@@ -30,7 +30,8 @@ func (q *queue) clear() {
 func (q *queue) has(card string) bool { return q.cards[card] != nil }
 
 // add puts candidates into their lines; the cards must not be in the queue. A
-// few are put in their places, for many the line is sorted when it is read.
+// few, beside what the line holds, are put in their places, for many the line is
+// sorted when it is read: a long line is not sorted for a hundred changes (goal P7b).
 func (q *queue) add(list []*Candidate) {
 	for _, c := range list {
 		q.cards[c.Card] = c
@@ -39,7 +40,7 @@ func (q *queue) add(list []*Candidate) {
 			l = &line{sorted: true}
 			q.lines[c.sig] = l
 		}
-		if l.sorted && len(list) <= 32 {
+		if l.sorted && len(list) <= 32+len(l.cards)/8 {
 			at, _ := slices.BinarySearchFunc(l.cards, c, before)
 			l.cards = slices.Insert(l.cards, at, c)
 			if at < l.told { // who comes is told by itself

@@ -69,3 +69,26 @@ func TestQueueIsOneOrder(t *testing.T) {
 		}
 	})
 }
+
+// Goal P7b: a hundred changed cards are put in their places in a line of
+// thousands, which is not sorted for them; a line that is filled is sorted once.
+func TestQueueIsNotSortedForFew(t *testing.T) {
+	q := newQueue()
+	add := func(from, n int) {
+		var list []*Candidate
+		for i := range n {
+			list = append(list, &Candidate{Card: fmt.Sprintf("d-%05d", from+7*i), sig: "s"})
+		}
+		q.add(list)
+	}
+	add(0, 5000)
+	l := q.lines["s"]
+	if l.sorted {
+		t.Fatal("5000 cards were put into an empty line one by one")
+	}
+	l.sort()
+	add(3, 100)
+	if !l.sorted || !slices.IsSortedFunc(l.cards, before) || len(l.cards) != 5100 {
+		t.Fatalf("after 100 more: sorted %v (said to be %v), %d cards", slices.IsSortedFunc(l.cards, before), l.sorted, len(l.cards))
+	}
+}
