@@ -79,6 +79,13 @@ func fleetSides(t *testing.T, env Env) {
 		if started.Value <= 0 || started.Counters["starts measured in the window"] != 1 {
 			t.Errorf("one start: %+v", started)
 		}
+		claimed, err := newClaims(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if sample, err := claimed.side().Run(ctx, time.Millisecond); err != nil || sample.Counters["starts measured in the window"] != startsAtOnce || sample.Counters["entries per 1,000"] > 500 {
+			t.Errorf("starts of one round do not share entries: %+v, %v", sample, err)
+		}
 		refused := p
 		refused.Body = func(int, int) []byte { return []byte(`{"verb":"event","args":{"card":"none-1","event":"comment"}}`) }
 		if _, err := HTTPAck("refused", "unix", f.Nodes[0].Socket(), refused).Run(ctx, env.Window); err == nil || !strings.Contains(err.Error(), "404") {

@@ -61,6 +61,7 @@ func Benches() []Bench {
 		{Name: "events", About: "events of three nodes by 1, 16, 64, 256 clients, against etcd (P1)", Run: eventsAll},
 		{Name: "events-one", About: "events of one node by 1, 16, 64, 256 clients, against fdatasync", Run: eventsOne},
 		{Name: "start", About: "card add at a non-leader until its session runs there, against the bare start of the same program (P4a)", Run: start},
+		{Name: "claims", About: "waiting cards of three nodes until their launch orders are in the state, against events of 64 clients", Run: claimsAll},
 		{Name: "open", About: "a node with many cards: its start against a bare scan (P10), its memory against their JSON (P8)", Run: open},
 	}
 	for _, n := range loads {
