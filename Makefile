@@ -23,7 +23,7 @@ help:
 	@echo 'make rules     breaks the product in $(RULES) ways that testdata/rules names, and shows the test that sees each'
 	@echo 'make model     the long search over contact, lease, orders and keepers'
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
-	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind; no start without room, in order, foretold by the dry run'
+	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind, and $(ROUNDS) rounds of three real nodes'
 	@echo 'make prove-4   $(KILLS) kills of nodes and keepers at points of their work'
 	@echo 'make bench     paired benchmarks with their baselines'
 	@echo 'make cross     linux and darwin, amd64 and arm64'
@@ -58,6 +58,7 @@ prove-1:
 prove-3:
 	@echo "prove-3: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
 	$(GO) test ./scheduler -run 'TestCapsHold|TestDryRunIsTheNextRound|TestLoopMissesNothing' -rapid.checks=$(CHECKS) -rapid.seed=$(SEED) -v -timeout=6h
+	$(GO) test ./cmd/muster/e2e -run 'TestCheckCaps|TestThreeNodesKeepTheirCaps' -rounds=$(ROUNDS) -seed=$(SEED) -v -timeout=3h
 
 prove-4:
 	@echo "prove-4: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"

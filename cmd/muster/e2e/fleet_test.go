@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 0, "rounds of the long form (make prove-1: 20); 0 is the short form")
+	rounds = flag.Int("rounds", 0, "rounds of the long form (make prove-1, prove-3: 20); 0 is the short form")
 	seed   = flag.Uint64("seed", 0, "seed of random choices; 0 takes one and prints it")
 )
 
