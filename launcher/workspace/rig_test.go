@@ -29,6 +29,9 @@ func newRig(t testing.TB) *rig {
 // newRigAt opens a rig in a folder; what an earlier rig made there stays.
 func newRigAt(t testing.TB, dir string, failpoint func(string)) *rig {
 	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git: worktrees are made by it")
+	}
 	dir, err := filepath.EvalSymlinks(dir)
 	must(t, err)
 	g := &rig{t: t, dir: dir, origin: filepath.Join(dir, "origin.git"), live: map[string]bool{}}
