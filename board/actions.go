@@ -249,12 +249,12 @@ func setText(t *tx, c *Card, name string, v any, wrong func(string) *Error) *Err
 		if err := checkWorkspace(s); err != nil {
 			return err
 		}
-		c.Workspace = s
+		c.setWorkspace(s)
 	case "branch":
 		if err := checkBranch(s); s != "" && err != nil {
 			return err
 		}
-		c.Branch = s
+		c.setBranch(s)
 	case "tenant":
 		c.Tenant = s
 	case "kind":

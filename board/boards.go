@@ -79,8 +79,8 @@ func boardApply(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Carry != "" {
-		return nil, Errorf(Conflict, "board %s: its cards are still being carried over to version %d", b.Slug, b.Workflow).WithCheck("migrate").WithHint("try again in a moment")
+	if err := b.settled(); err != nil {
+		return nil, err
 	}
 	was, version := t.flowNow(b), b.Workflow
 	if err := t.saveWorkflow(b, a.YAML); err != nil {
@@ -99,6 +99,14 @@ func boardApply(t *tx) (any, *Error) {
 		t.out = nil
 	}
 	return map[string]any{"board": b.Slug, "version": b.Workflow, "moved": moved, "in_steps": later, "dry_run": a.DryRun}, nil
+}
+
+// settled refuses another change of what its cards are carried over to before the last of them is.
+func (b *Board) settled() *Error {
+	if b.Carry != "" {
+		return Errorf(Conflict, "board %s: its cards are still being carried over to version %d", b.Slug, b.Workflow).WithCheck("migrate").WithHint("try again in a moment")
+	}
+	return nil
 }
 
 // saveWorkflow validates a workflow and stores it as the board's next version.
@@ -151,6 +159,9 @@ func boardSet(t *tx) (any, *Error) {
 		b.Params = nil
 	}
 	if !bytes.Equal(old, b.Params) {
+		if err := b.settled(); err != nil {
+			return nil, err
+		}
 		if err := t.retell(b, was, old); err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func (t *tx) flowNow(b *Board) *flow {
 
 // carryAll begins to carry the cards of a board over from a version and its parameters.
 func (t *tx) carryAll(b *Board, version uint64, params []byte) {
-	b.Carry, b.CarryFrom, b.CarryParams = b.Prefix+"-", version, params
+	b.Carry, b.CarryFrom, b.CarryParams, b.CarrySeq = b.Prefix+"-", version, params, t.env.Seq
 	t.putDue(t.env.Now+1, DueCarry, b.Slug)
 }
 
@@ -63,14 +63,15 @@ func (t *tx) carry(b *Board, c *Card, r *Run) *Error {
 }
 
 // dueCarry is the next slice.
-func (t *tx) dueCarry(slug string) *Error {
+func (t *tx) dueCarry(slug string) {
 	b := GetBoard(t, slug)
 	if b == nil || b.Carry == "" {
-		return nil
+		return
 	}
 	m, err := t.carrying(b)
-	if err != nil {
-		return err
+	if err != nil { // the workflow cannot be used now: the cards are carried over when it can
+		t.putDue(t.env.Now+offerAgain, DueCarry, slug)
+		return
 	}
 	var cards []*Card // gathered first: what is written moves under a scan
 	scan(t, TCard, b.Prefix+"-", b.Carry, func(_ string, c *Card) bool { cards = append(cards, c); return len(cards) < carryLooks })
@@ -85,11 +86,10 @@ func (t *tx) dueCarry(slug string) *Error {
 	if more {
 		t.putDue(t.env.Now+1, DueCarry, slug)
 	} else {
-		b.Carry, b.CarryFrom, b.CarryParams = "", 0, nil
+		b.Carry, b.CarryFrom, b.CarryParams, b.CarrySeq = "", 0, nil, 0
 		t.event(nil, Event{Kind: "board_migrated", Board: b.Slug, Payload: object("version", b.Workflow)})
 	}
 	t.putBoard(b)
-	return nil
 }
 
 // doors is what a card's session was told that it may say, by a version; "" where no terminal can be told otherwise:
@@ -106,9 +106,9 @@ func (m *migration) doors(fl *flow, c *Card, r *Run) string {
 	return s.Doors(r.Role)
 }
 
-// tell tells a live session that it may say other things now (M-22). It says whether the card was changed by that.
+// tell tells a live session that it may say other things now, once (M-22). It says whether the card was changed by that.
 func (m *migration) tell(c *Card, r *Run, before, status string) bool {
-	if before == "" || m.look {
+	if before == "" || m.look || m.b.Carry != "" && max(r.Epoch, r.Told) > m.b.CarrySeq { // claimed or told since that began
 		return false
 	}
 	x := *c
@@ -120,6 +120,8 @@ func (m *migration) tell(c *Card, r *Run, before, status string) bool {
 	ev := m.t.event(c, Event{Kind: "doors_changed", Actor: Platform(), Run: r.ID, Payload: object("version", m.b.Workflow)})
 	m.t.deliver(GetHeld(m.t, r.ID), m.b, &Delivery{Key: noticeID(DeliverNotice, c.ID, ev.ID), Kind: DeliverNotice, About: c.ID, Event: ev.ID,
 		Text: clip(fmt.Sprintf("[automated notice of board %s; nobody reads a reply]\nThe workflow of this board has changed while you work. %s", m.b.Slug, now), maxMessage)})
+	r.Told = m.t.env.Seq
+	m.t.putRun(r)
 	return true
 }
 
@@ -136,11 +138,11 @@ func (t *tx) retell(b *Board, was *flow, params []byte) *Error {
 		}
 		return true
 	})
-	if len(ids) > tellAtOnce && b.Carry == "" {
+	if len(ids) > tellAtOnce {
 		t.carryAll(b, b.Workflow, params)
 		return nil
 	}
-	for _, id := range firstOf(ids, tellAtOnce) {
+	for _, id := range ids {
 		r := GetRun(t, id)
 		if c := GetCard(t, r.Card); c != nil && c.Run == r.ID && m.tell(c, r, m.doors(was, c, r), c.Status) {
 			t.putCard(c)

@@ -3,6 +3,7 @@ package board
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -157,4 +158,54 @@ func TestSessionsAreToldOfOtherDoors(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	w.lastEvent(id, "doors_changed")
+}
+
+// M-22: a session that is spoken of between two slices is told the new doors once, however often it speaks; one that was
+// claimed since the version is in force knows them.
+func TestSessionsAreToldOnceWhileCarried(t *testing.T) {
+	f, busy, _, rest := many(t, 700)
+	f.pane(GetCard(f.v, busy).Run)
+	more := strings.Replace(next(), "submit: [{by: [author]", "shelve: [{by: [author], target: shelf, do: [{end_run: shelved}]}]\n      ping: [{do: [{set: {priority: card.priority + 1}}]}]\n      submit: [{by: [author]", 1)
+	f.must(f.person(VBoardApply), BoardApply{Board: "x", YAML: more})
+	for range 2 {
+		f.must(f.person(VEvent), FireEvent{Card: busy, Event: "ping"})
+	}
+	late, who := rest[600], "sh"
+	f.must(f.person(VCardEdit), CardEdit{Card: late, CardFields: CardFields{Assignee: &who}})
+	f.launched(late)
+	f.pane(GetCard(f.v, late).Run)
+	f.must(f.person(VEvent), FireEvent{Card: late, Event: "ping"})
+	f.dues(carryPerStep + 40)
+	told := map[string]int{}
+	EachDelivery(f.v, "", func(d *Delivery) bool {
+		if strings.Contains(d.Text, "has changed while you work") {
+			told[d.Card]++
+		}
+		return true
+	})
+	if told[busy] != 1 || len(told) != 1 || GetBoard(f.v, "x").CarrySeq != 0 {
+		t.Fatalf("told %v, busy is %s", told, busy)
+	}
+}
+
+// M-22: between two slices no parameter changes, and a workflow that cannot be used for a while does not end it.
+func TestCarryingOverEnds(t *testing.T) {
+	f, _, _, rest := many(t, 700)
+	f.must(f.person(VBoardApply), BoardApply{Board: "x", YAML: next() + "params: {a: 0}\n"})
+	set := BoardSet{Board: "x", Set: map[string]json.RawMessage{"params.a": json.RawMessage("1")}}
+	if res := f.do(f.person(VBoardSet), set); res.Err == nil || res.Err.Check != "migrate" {
+		t.Fatalf("a parameter between two slices: %v", res.Err)
+	}
+	key := WorkflowKey("x", GetBoard(f.v, "x").Workflow)
+	doc := slices.Clone(f.v.Get(TWorkflow, key))
+	f.v.Apply(&Txn{Ops: []Op{{Table: TWorkflow, Key: key}}})
+	f.ws = NewWorkflows()
+	f.dues(10)
+	f.v.Apply(&Txn{Ops: []Op{{Table: TWorkflow, Key: key, Val: doc}}})
+	f.ws = NewWorkflows()
+	f.now += offerAgain
+	f.dues(carryPerStep + 40)
+	if c := GetCard(f.v, rest[690]); c.Status != "plan" || GetBoard(f.v, "x").Carry != "" {
+		t.Fatalf("card %s is in %s", c.ID, c.Status)
+	}
 }

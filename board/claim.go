@@ -243,6 +243,7 @@ func (st *step) writeClaim() *Error {
 	if err := s.giveWorkspace(cl.profile); err != nil {
 		return err
 	}
+	r.worksIn(c, cl.profile, cl.goes.from)
 	spec, err := s.startSpec(cl)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func (t *tx) dueOne(d *Due) *Error {
 	case DueImport:
 		t.dueImport(d.Key)
 	case DueCarry:
-		return t.dueCarry(d.Key)
+		t.dueCarry(d.Key)
 	case DueKeep:
 		t.dueKeep(d.Key)
 	case DueKeepAll:

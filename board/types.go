@@ -91,6 +91,7 @@ type Board struct {
 	Carry               string // from which card on they are to be carried over to the version in force; "": all are
 	CarryFrom           uint64 // ... from this version ...
 	CarryParams         []byte // ... with these parameters of the board's own
+	CarrySeq            uint64 // Seq at which that began
 	unknown
 }
 
@@ -114,6 +115,7 @@ func (b *Board) fields(w *wire) {
 	str(w, 42, &b.Carry)
 	w.uint(43, &b.CarryFrom)
 	w.bytes(44, &b.CarryParams)
+	w.uint(45, &b.CarrySeq)
 }
 
 // WorkflowDoc is one saved version of a board's workflow file.

@@ -47,6 +47,8 @@ type Run struct {
 	PID                                int64
 	SessionID, Mode                    string // mode: fresh, resume, adopt
 	Workspace, LaunchKey               string
+	Place, Branch                      string // the card's workspace and branch that its session was begun in
+	Told                               uint64 // Seq at which its session was last told of other doors (M-22)
 	SeenAt, MissingSince, OfflineSince int64
 	Workflow                           uint64 // version it was started with
 	Asks                               int64
@@ -153,6 +155,9 @@ func (r *Run) fields(w *wire) {
 	str(w, 57, &r.Instead)
 	str(w, 58, &r.Means)
 	w.int(59, &r.PeakMB)
+	str(w, 60, &r.Place)
+	str(w, 61, &r.Branch)
+	w.uint(62, &r.Told)
 }
 
 // Held is one session that is not gone: what caps count and what the next start

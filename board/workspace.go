@@ -91,6 +91,9 @@ func (t *tx) workLeft(r *Run, a *Report) {
 	if a.Work != "uncommitted" && a.Work != "unpushed" {
 		node, left, head = "", "", clip(a.Head, 64)
 	}
+	if r.Place != c.Workspace || r.Branch != c.Branch { // the card has another place since: nobody is to find that commit there
+		head = c.WorkHead
+	}
 	if node == "" && c.WorkNode != "" && c.WorkNode != r.Node || c.WorkNode == node && c.WorkLeft == left && c.WorkHead == head {
 		return
 	}
@@ -105,10 +108,7 @@ func setPlace(c *Card, f *CardFields) *Error {
 		if err := checkWorkspace(*f.Workspace); err != nil {
 			return err
 		}
-		if c.Workspace != *f.Workspace {
-			c.WorkProfile, c.WorkHead = "", "" // another place: what was saved was not of it
-		}
-		c.Workspace = *f.Workspace
+		c.setWorkspace(*f.Workspace)
 	}
 	if f.Branch != nil && *f.Branch != "" {
 		if c.Workspace != "" && !strings.HasPrefix(c.Workspace, "worktree:") {
@@ -118,11 +118,35 @@ func setPlace(c *Card, f *CardFields) *Error {
 			return err
 		}
 	}
-	if f.Branch != nil && c.Branch != *f.Branch {
-		c.WorkHead = ""
+	if f.Branch != nil {
+		c.setBranch(*f.Branch)
 	}
-	set(&c.Branch, f.Branch)
 	return nil
+}
+
+// setWorkspace gives a card another place: what was saved was not of it.
+func (c *Card) setWorkspace(ws string) {
+	if c.Workspace != ws {
+		c.Workspace, c.WorkProfile, c.WorkHead = ws, "", ""
+	}
+}
+
+func (c *Card) setBranch(branch string) {
+	if c.Branch != branch {
+		c.Branch, c.WorkHead = branch, ""
+	}
+}
+
+// worksIn notes where a run works for good: its card may be given another place meanwhile.
+func (r *Run) worksIn(c *Card, p *workflow.Profile, from *Run) {
+	switch {
+	case from != nil: // the session stays where it is
+		r.Place, r.Branch = from.Place, from.Branch
+	case r.Session.Manual:
+		r.Place = "dir:" + strings.TrimPrefix(r.Workspace, "dir:")
+	default:
+		r.Place, r.Branch = workspaceOf(c, p), c.Branch
+	}
 }
 
 // checkWorkspace refuses what is no workspace on any machine (T27, T28).
@@ -165,9 +189,9 @@ func (st *step) folderFree(p *workflow.Profile) (err *Error) {
 		if h.Card == st.c.ID || h.Node != st.s.node.ID || idlePane(h) {
 			return true
 		}
-		if other := GetCard(st.t, h.Card); other != nil && other.Workspace == ws {
-			err = Errorf(Refused, "card %s: its folder %s on %s is worked in by card %s", st.c.ID, clip(strings.TrimPrefix(ws, "dir:"), 100), st.s.nodeName(h.Node), other.ID).
-				WithCheck("workspace").WithHint("see: muster runs %s", other.ID)
+		if r := GetRun(st.t, h.Run); r != nil && r.Place == ws {
+			err = Errorf(Refused, "card %s: its folder %s on %s is worked in by card %s", st.c.ID, clip(strings.TrimPrefix(ws, "dir:"), 100), st.s.nodeName(h.Node), h.Card).
+				WithCheck("workspace").WithHint("see: muster runs %s", h.Card)
 		}
 		return err == nil
 	})

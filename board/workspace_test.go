@@ -134,8 +134,66 @@ func TestFolderHasOneCard(t *testing.T) {
 	if err := w.start(w.add("third", func(c *Card) { c.Assignee = "there" })); err != nil {
 		t.Errorf("in another folder: %v", err)
 	}
+	dir := "dir:/srv/moved"
+	w.ok(VCardEdit, CardEdit{Card: first, CardFields: CardFields{Workspace: &dir}})
+	refused(t, w.start(w.add("moved", func(c *Card) { c.Assignee = "here" })), "workspace", "worked in by card "+first)
 	w.exit(first, 0)
 	if err := w.start(w.add("fourth", func(c *Card) { c.Assignee = "here" })); err != nil {
 		t.Errorf("after its end: %v", err)
+	}
+}
+
+// M-05: what a session saved is looked for in the place that it worked in. A card
+// that was given another one, by whomever and whenever, begins there afresh.
+func TestAnotherPlaceHasNothingSaved(t *testing.T) {
+	other, topic := "worktree:other", "topic"
+	for name, c := range map[string]struct {
+		while bool // the session works
+		place func(w *world, id string)
+	}{
+		"another repository": {false, func(w *world, id string) {
+			w.ok(VCardEdit, CardEdit{Card: id, CardFields: CardFields{Workspace: &other}})
+		}},
+		"another repository while it runs": {true, func(w *world, id string) {
+			w.ok(VCardEdit, CardEdit{Card: id, CardFields: CardFields{Workspace: &other}})
+		}},
+		"another branch while it runs": {true, func(w *world, id string) { w.ok(VCardEdit, CardEdit{Card: id, CardFields: CardFields{Branch: &topic}}) }},
+		"another branch":               {false, func(w *world, id string) { w.ok(VCardEdit, CardEdit{Card: id, CardFields: CardFields{Branch: &topic}}) }},
+		"by the workflow": {false, func(w *world, id string) {
+			w.write(func(x *tx) *Error {
+				c := GetCard(x, id)
+				err := setText(x, c, "workspace", other, nil)
+				x.putCard(c)
+				return err
+			})
+		}},
+		"a branch by the workflow": {false, func(w *world, id string) {
+			w.write(func(x *tx) *Error {
+				c := GetCard(x, id)
+				err := setText(x, c, "branch", topic, nil)
+				x.putCard(c)
+				return err
+			})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := places(t)
+			id, code := w.add("x", func(c *Card) { c.Assignee = "wt" }), int64(75)
+			r := w.started(id)
+			if c.while {
+				c.place(w, id)
+			}
+			w.report(r.ID, Report{Kind: ReportExited, Code: &code, Work: "saved", Head: "abc"})
+			if !c.while {
+				if w.card(id).WorkHead != "abc" {
+					t.Fatalf("%+v", w.card(id))
+				}
+				c.place(w, id)
+			}
+			w.after(1000)
+			if s := w.spec(w.started(id)); s.Work.Head != "" {
+				t.Errorf("%q on %q is looked for %s", s.Workspace, s.Work.Branch, s.Work.Head)
+			}
+		})
 	}
 }
