@@ -115,11 +115,15 @@ func pausedFor(v View, b *Board, c *Card) *Error {
 	if by == "" {
 		return nil
 	}
-	hint := "muster resume"
+	return Errorf(Refused, "card %s: %s", c.ID, text).WithCheck("pause").WithHint("%s", ResumeCommand(v, b))
+}
+
+// ResumeCommand is what ends the pause that holds the board's cards: that of the fleet comes first.
+func ResumeCommand(v View, b *Board) string {
 	if f := GetFleet(v); f == nil || f.PausedAt == 0 {
-		hint += " --board " + b.Slug
+		return "muster resume --board " + b.Slug
 	}
-	return Errorf(Refused, "card %s: %s", c.ID, text).WithCheck("pause").WithHint("%s", hint)
+	return "muster resume"
 }
 
 // claimProfile is the profile that plays the role: the one that was planned, if

@@ -38,16 +38,25 @@ func Command(event, card string) string {
 	return strings.Replace(c, "CARD", card, 1)
 }
 
-// possible are the commands for the events that the sender may say on the card
-// now, as far as it can be told without a payload.
-func (st *step) possible(roles []string) (can []string) {
-	for _, name := range st.s.events() {
+// Possible are the commands of the events that a manager may say on the card now.
+func Possible(v View, ws *Workflows, c *Card, now int64, nodes func(id string) Reading) []string {
+	s, err := NewScope(v, ws, GetBoard(v, c.Board), c, now, nodes)
+	if err != nil {
+		return nil
+	}
+	return s.possible(c.Status, []string{"manager"})
+}
+
+// possible are the commands for the events that a sender of these roles may say on the card
+// in the status, as far as it can be told without a payload.
+func (s *Scope) possible(status string, roles []string) (can []string) {
+	for _, name := range s.events() {
 		if FleetEvent(name) || name == "heartbeat" {
 			continue
 		}
-		for _, tr := range st.wf.Transitions(st.from, name) {
-			if tr.Admits(roles...) && st.s.mayHold(tr.Guard) {
-				can = append(can, Command(name, st.c.ID))
+		for _, tr := range s.wf.Transitions(status, name) {
+			if tr.Admits(roles...) && s.mayHold(tr.Guard) {
+				can = append(can, Command(name, s.card.ID))
 				break
 			}
 		}
@@ -64,7 +73,7 @@ func (st *step) noTransition(roles []string) *Error {
 	case st.f.Event == st.wf.Dispatch.Start:
 		return st.s.notStartable(roles)
 	}
-	if can := st.possible(roles); len(can) > 0 {
+	if can := st.s.possible(st.from, roles); len(can) > 0 {
 		return e.WithHint("now you can: %s", strings.Join(can, "; "))
 	}
 	return e.WithHint("see: muster card show %s", st.c.ID)

@@ -90,6 +90,9 @@ func (a *WhyAnswer) running(in Input, c *board.Card) {
 		a.Values["disk_free_mb"] = state.DiskMB
 	}
 	a.Fix = fmt.Sprintf("muster log %s -f", c.ID)
+	if r.Surface == "pane" {
+		a.Fix = fmt.Sprintf("to look on, and type, on %s: muster attach %s; to read: %s", name, c.ID, a.Fix)
+	}
 }
 
 // waiting explains a card that could start, or that waits for others or for its time.
@@ -193,32 +196,42 @@ func (a *WhyAnswer) readings(in Input, room *board.Room, c *board.Card) {
 	a.Values["machines"] = m
 }
 
+// fix is what a person can type about what holds the card.
 func (a *WhyAnswer) fix(in Input, c *board.Card) {
-	resume := "muster resume"
-	if f, b := board.GetFleet(in.View), board.GetBoard(in.View, c.Board); b != nil && b.PausedAt != 0 && (f == nil || f.PausedAt == 0) {
-		resume += " --board " + b.Slug
+	switch a.Check {
+	case board.NoTransition, "status": // it waits for a word: a review by a person, say
+		a.Fix = "another event moves it: muster card show " + c.ID
+		if can := board.Possible(in.View, in.Workflows, c, in.Now, in.Nodes); len(can) > 0 {
+			a.Fix = "a person moves it on: " + strings.Join(can, "; ")
+		}
+		return
+	case "pause":
+		a.Fix = board.ResumeCommand(in.View, board.GetBoard(in.View, c.Board))
+		return
+	}
+	elsewhere := ""
+	if c.Machine != "" {
+		elsewhere = ", or let it run on another: muster move " + c.ID + " --machine any"
 	}
 	a.Fix = map[string]string{
 		"unassigned":       "muster card edit " + c.ID + " --assignee PROFILE",
 		"profile":          "muster card edit " + c.ID + " --assignee PROFILE",
 		"cap":              "a session that ends makes room; or: muster start " + c.ID + " --force --why TEXT",
-		"pause":            resume,
 		"estop":            "remove the ESTOP file on that machine",
 		"session_open":     "end it on its machine; or have it ended: muster forget " + c.ID,
-		"drain":            "muster node undrain MACHINE, or add another machine: muster token create",
+		"drain":            "muster node undrain MACHINE" + orElse(elsewhere, ", or add another machine: muster token create"),
 		"memory":           "a session that ends there makes room",
 		"nospace":          "free space on that machine's disk",
 		"eligible":         "wait, or: muster start " + c.ID,
 		"requires":         "give the machine what the profile requires, or: muster card edit " + c.ID + " --assignee PROFILE",
 		"harness":          "install it there, or: muster card edit " + c.ID + " --assignee PROFILE",
-		"surface":          "muster card edit " + c.ID + " --assignee PROFILE",
+		"surface":          "install tmux there, then: muster restart; or: muster card edit " + c.ID + " --assignee PROFILE",
 		"set_aside":        "see on that machine why it refuses; or wait",
-		"machine_unknown":  "bring the machine back, or wait until the leader has heard of it",
+		"machine_unknown":  "bring the machine back" + orElse(elsewhere, ", or wait until the leader has heard of it"),
 		"workflow":         "mend it: muster board apply " + c.Board + " -f FILE",
 		"order":            "mend it: muster board apply " + c.Board + " -f FILE",
 		"expression":       "mend it: muster board apply " + c.Board + " -f FILE",
 		"validator":        "muster start " + c.ID + " --force --why TEXT",
-		board.NoTransition: "another event moves it: muster card show " + c.ID,
 		"session_not_gone": "wait for the machine's word; if it is dead: muster reclaim " + c.ID + " --force --why TEXT",
 		"machine":          "muster card edit " + c.ID + " --machine M",
 		"machine_offline":  "bring the machine back, or add another: muster token create",

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -104,7 +105,7 @@ func (s *Store) sweep(ctx context.Context, r *record, o Sweep) (*Item, error) {
 			err = s.clear(ctx, r, o.Scratch)
 		}
 		if it.Gone = err == nil; err != nil {
-			it.Why = err.Error()
+			it.Why = strings.TrimPrefix(err.Error(), it.Path+" stays: ") // the path stands beside it
 		}
 	}
 	return it, nil

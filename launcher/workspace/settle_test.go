@@ -205,7 +205,7 @@ func TestGc(t *testing.T) {
 				}
 				continue
 			}
-			if say := want[it.Card]; it.Gone != (say == "") || !strings.Contains(it.Why, say) {
+			if say := want[it.Card]; it.Gone != (say == "") || !strings.Contains(it.Why, say) || strings.Contains(it.Why, it.Path) {
 				t.Errorf("%+v, want %q", it, say)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 
 func (a *app) waitCmd() *cobra.Command {
 	var until []string
-	c := verb("wait CARD... --until STATUS", "wait until cards have reached a status", 1, -1, func(c *cobra.Command, args []string) error {
+	c := verb("wait CARD...", "wait until cards have reached a status", 1, -1, func(c *cobra.Command, args []string) error {
 		ctx := c.Context()
 		if a.timeoutSet {
 			var cancel context.CancelFunc
