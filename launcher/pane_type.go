@@ -51,8 +51,13 @@ func (r *Reconciler) typeTexts(n *run, st paneState, s *seen) (files []*item) {
 		defer cancel()
 		id, err := r.takesText(ctx, link, ready)
 		if err != nil {
-			r.log.Debug("a text waits", "run", n.id, "why", err)
-			r.post(func() { n.typing, n.deaf = false, st.News }) // looked at again when the pane has shown something else
+			r.post(func() {
+				n.typing, n.deaf = false, st.News // looked at again when the pane has shown something else
+				if why := "a text waits: " + err.Error(); n.said != why {
+					n.said = why
+					r.log.Info("a text waits until its pane takes it", "run", n.id, "why", err)
+				}
+			})
 			return
 		}
 		if !r.ask(func() { err = r.markTyped(t.key, typedBegun) }) || err != nil {
