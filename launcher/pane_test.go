@@ -22,7 +22,10 @@ func paneNode(t *testing.T) *testNodeT {
 		t.Skip("needs tmux: sessions in panes")
 	}
 	n := newNode(t, nil)
-	t.Cleanup(func() { _ = exec.Command("kill", fmt.Sprint(tmuxPID(t, n))).Run() })
+	t.Cleanup(func() {
+		n.Close() // first: what it asks for would start another server
+		_ = exec.Command("kill", fmt.Sprint(tmuxPID(t, n))).Run()
+	})
 	return n
 }
 
