@@ -37,6 +37,7 @@ type SpecLine = map[string]string
 // SpecSign is what to look for in a session's newest output, and what it means (workflow.Sign).
 type SpecSign struct {
 	Line    SpecLine `json:"line"` // {} is any JSON line, null none
+	Where   SpecLine `json:"where,omitempty"`
 	In      string   `json:"in,omitempty"`
 	Matches string   `json:"matches,omitempty"`
 	Failed  bool     `json:"failed,omitempty"`
@@ -135,7 +136,7 @@ func (s *Scope) specEnv(spec *StartSpec, h *workflow.Harness, p *workflow.Profil
 			env[k] = v
 		}
 	}
-	for _, set := range []map[string]workflow.Env{h.Env, p.Env} { // the profile's own values win
+	for i, set := range []map[string]workflow.Env{h.Env, p.Env} { // the profile's own values win
 		for _, k := range sortedKeys(set) {
 			delete(env, k)
 			delete(from, k)
@@ -148,6 +149,9 @@ func (s *Scope) specEnv(spec *StartSpec, h *workflow.Harness, p *workflow.Profil
 				}
 				if strings.IndexByte(text, 0) >= 0 {
 					return Errorf(Refused, "card %s: profile %q: env %s holds a zero byte", s.card.ID, p.Name, k).WithCheck("spec")
+				}
+				if text == "" && i == 0 {
+					continue // a preset's variable that comes to nothing
 				}
 				env[k] = text
 			}
@@ -169,7 +173,7 @@ func specExtra(h *workflow.Harness, p *workflow.Profile, skills []string) json.R
 		x.Exit[fmt.Sprint(code)] = means
 	}
 	for _, sign := range h.Signs {
-		x.Signs = append(x.Signs, SpecSign{sign.Line, sign.In, sign.Matches, sign.Failed, sign.Means})
+		x.Signs = append(x.Signs, SpecSign{sign.Line, sign.Where, sign.In, sign.Matches, sign.Failed, sign.Means})
 	}
 	for _, line := range h.Final {
 		x.Final = append(x.Final, line)

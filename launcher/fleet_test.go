@@ -51,6 +51,7 @@ profiles:
   agent: {harness: command, verdict: explicit, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   pane: {harness: command, surface: pane, args: [sh, -c, 'sh "$MUSTER_BODY"']}
   asks: {harness: asker, args: [sh, -c, 'sh "$MUSTER_BODY"']}
+  named: {harness: command, args: [sh, -c, 'sh "$MUSTER_BODY"'], env: {OTHER_NAME: $MUSTER_RUN, PRICE: $5}}
   direct: {harness: command, args: [sh, -c, 'exec sh "$MUSTER_BODY"']}
   missing: {harness: command, args: [no-such-program-here]}
 `

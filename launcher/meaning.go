@@ -181,13 +181,16 @@ func findSign(s board.SpecSign, lines []outputLine, failed bool, now time.Time) 
 		if !l.is(s.Line) {
 			continue
 		}
+		if !l.is(s.Where) {
+			return nil // the newest such line counts, and it says something else
+		}
 		text, shown := string(l.raw), false
 		if s.In != "" {
 			v := l.member(s.In)
 			text, shown = textOf(v), len(v) > 0 && v[0] == '"'
 		}
 		if !re.MatchString(text) {
-			return nil // the newest such line counts, and it says something else
+			return nil
 		}
 		return newMeaning(s, re, text, shown, now)
 	}

@@ -21,7 +21,7 @@ func preset(t *testing.T, name string) *Spec {
 		s.Exits[itoa(code)] = means
 	}
 	for _, x := range h.Signs {
-		s.Signs = append(s.Signs, board.SpecSign{Line: x.Line, In: x.In, Matches: x.Matches, Failed: x.Failed, Means: x.Means})
+		s.Signs = append(s.Signs, board.SpecSign{Line: x.Line, Where: x.Where, In: x.In, Matches: x.Matches, Failed: x.Failed, Means: x.Means})
 	}
 	for _, x := range h.Final {
 		s.Final = append(s.Final, x)
@@ -86,6 +86,7 @@ func TestWhatAnEndMeans(t *testing.T) {
 			kind: "rate_limit", text: "Claude AI usage limit reached|1796166000", at: 1796166000000},
 		{name: "a limit that passed", harness: "claude-code", exit: Exit{Code: codeOf(0)},
 			log: `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1796166000}}` + "\n" + claudeEnd("false", "null", "hi", "")},
+		{name: "a limit, and another end", harness: "claude-code", log: claudeEnd("true", "429", "busy", "") + claudeEnd("true", "null", "broken", ""), exit: Exit{Code: codeOf(1)}, kind: "crash"},
 		{name: "401", harness: "claude-code", log: claudeEnd("true", "401", "Failed to authenticate. API Error: 401 no", ""), exit: Exit{Code: codeOf(1)}, kind: "auth", text: "401"},
 		{name: "too long", harness: "claude-code", log: claudeEnd("true", "400", "Prompt is too long", ""), exit: Exit{Code: codeOf(1)}, kind: "context", text: "Prompt is too long"},
 		{name: "nothing to resume", harness: "claude-code", log: "No conversation found with session ID: 1\n" + claudeEnd("true", "null", "", ""), exit: Exit{Code: codeOf(1)},

@@ -226,6 +226,11 @@ func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string, env []
 	if s.Surface == surfacePane {
 		own["TERM"] = paneTerm
 	}
+	for i, kv := range env { // a value may stand for one of these
+		if key, name, _ := strings.Cut(kv, "=$"); own[name] != "" {
+			env[i] = key + "=" + own[name]
+		}
+	}
 	for _, key := range sorted(own) {
 		env = append(env, key+"="+own[key])
 	}

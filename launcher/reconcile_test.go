@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ func TestSessionEnvironment(t *testing.T) {
 	n := newNode(t, func(c *Config) {
 		c.Env = []string{"PATH=/usr/bin:/bin", "HOME=/somewhere", "MUSTER_TOKEN=of-the-node", "AWS_SECRET=of-the-user", "LC_ALL=C"}
 	})
-	run := n.start("sh", `env | sort; pwd; cat "$MUSTER_BODY" | head -c 3; ls -l "$MUSTER_SECRET_FILE" | cut -c1-10; cat "$MUSTER_SECRET_FILE"`)
+	run := n.start("named", `env | sort; pwd; cat "$MUSTER_BODY" | head -c 3; ls -l "$MUSTER_SECRET_FILE" | cut -c1-10; cat "$MUSTER_SECRET_FILE"`)
 	r := n.gone(run)
 	log, _, eof, err := n.ReadLog(context.Background(), run, 0, 1<<16, false)
 	must(t, err)
@@ -60,6 +61,7 @@ func TestSessionEnvironment(t *testing.T) {
 	for _, want := range []string{
 		"MUSTER_CARD=" + r.Card, "MUSTER_RUN=" + run, "MUSTER_BOARD=web", "MUSTER_NODE=atlas", "MUSTER_ROLE=implementer", "MUSTER_SLOT=" + r.Slot,
 		"MUSTER_SOCKET=" + filepath.Join(n.cfg.Dir, "session.sock"), "MUSTER_WORKSPACE=" + r.Workspace, "HOME=/somewhere", "LC_ALL=C",
+		"OTHER_NAME=" + run + "\n", "PRICE=$5\n",
 		"\n" + r.Workspace + "\n", "env-rw-------",
 	} {
 		if !strings.Contains(got, want) {
@@ -73,7 +75,7 @@ func TestSessionEnvironment(t *testing.T) {
 	}
 	s, err := ReadSecret(filepath.Join(n.cfg.Dir, "runs", run))
 	must(t, err)
-	if string(s.Hash()) != string(r.SecretHash) || !strings.Contains(got, s.Secret) {
+	if hash := sha256.Sum256([]byte(s.Secret)); string(hash[:]) != string(r.SecretHash) || !strings.Contains(got, s.Secret) {
 		t.Error("the fleet's hash is not that of the session's secret")
 	}
 }

@@ -122,6 +122,7 @@ func (d *decoder) signs(n *node, path string) []Sign {
 		s := Sign{}
 		d.fields(item, at, map[string]field{
 			"line":    func(n *node, path string) { s.Line = d.line(n, path) },
+			"where":   func(n *node, path string) { s.Where = d.line(n, path) },
 			"in":      func(n *node, path string) { s.In = d.word(n, path) },
 			"matches": func(n *node, path string) { s.Matches = d.pattern(n, path) },
 			"failed":  func(n *node, path string) { s.Failed = d.truth(n, path) },
@@ -129,8 +130,8 @@ func (d *decoder) signs(n *node, path string) []Sign {
 		})
 		d.missing(item, at, "means")
 		switch {
-		case s.Line == nil && s.In != "":
-			d.fail(item.pos, at, "value", "in: names a member of a JSON line, and no line is named", "write line: {type: result} or such")
+		case s.Line == nil && (s.In != "" || s.Where != nil):
+			d.fail(item.pos, at, "value", "in: and where: name members of a JSON line, and no line is named", "write line: {type: result} or such")
 		case s.Line == nil && s.Matches == "":
 			d.missing(item, at, "matches")
 		}

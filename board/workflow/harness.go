@@ -47,6 +47,7 @@ type Line map[string]string
 // Sign is what to look for in the newest output, and what it means when it is there.
 type Sign struct {
 	Line    Line   // looked for in the newest such line; nil: in every line that is no JSON object, and not after exit code 0
+	Where   Line   // what that line must have besides; if it has not, the sign is not there
 	In      string // the member of that line that is looked at and shown; "": the whole line
 	Matches string // constant pattern (RE2); "": the line alone is the sign
 	Failed  bool   // only after an exit other than 0

@@ -65,7 +65,7 @@ harnesses:
 		{"quiet", false, "claude|-p|--verbose|--output-format=stream-json|--session-id|uuid|--model|big|--permission-mode|bypassPermissions|--allowedTools=Bash(muster:*)|--disallowedTools=AskUserQuestion|--max-turns|5"},
 		{"claude", true, "claude|-p|--verbose|--output-format=stream-json|--resume|uuid|--permission-mode|acceptEdits|--allowedTools=Bash(muster:*)|--disallowedTools=AskUserQuestion"},
 		{"claude-pane", false, "claude|--session-id|uuid|--permission-mode|acceptEdits|--allowedTools=Bash(muster:*)"},
-		{"codex", true, `codex|exec|--json|--skip-git-repo-check|-c|sandbox_mode="workspace-write"|resume|uuid|-`},
+		{"codex", true, `codex|exec|--json|--skip-git-repo-check|-c|allow_login_shell=false|-c|sandbox_mode="workspace-write"|-c|sandbox_workspace_write.network_access=true|resume|uuid|-`},
 	} {
 		argv, err := w.Argv(w.Profile(c.profile), c.resume, scope)
 		if got := strings.Join(argv, "|"); got != c.want || err != nil {
