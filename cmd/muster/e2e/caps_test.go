@@ -225,7 +225,7 @@ func (r *capsRun) paused() {
 // keeps its places in the caps of profile, board and fleet meanwhile.
 func (r *capsRun) stopped() {
 	victim := r.other(r.leader(), r.machines[0]) // requests go through the first
-	for i := range 8 { // whatever it holds, these can go on
+	for i := range 8 {                           // whatever it holds, these can go on
 		r.fileOne("default", "sh", r.machines[i%3], 0)
 	}
 	victim.signal(syscall.SIGSTOP)
