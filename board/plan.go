@@ -80,12 +80,12 @@ func (s *Scope) EligibleAt(r *Room) int64 {
 // equal are refused alike, so that the first refusal speaks for all of them.
 func (r *Room) Alike(s *Scope, p *StartPlan) string {
 	ref, _ := s.Bound(p.Profile)
-	parts := []string{s.board.Slug, s.card.Status, p.Target, p.Profile.Name, p.Slot, ref, s.Candidate(p, "").Model}
+	parts := []string{s.board.Slug, s.card.Status, p.Target, p.Profile.Name, p.Slot, ref, s.Candidate(p, "").Model, folderOf(s.card, p.Profile)}
 	own := r.cards[s.card.ID] > 0 // it may have its place already (CAP-13)
 	exprs := []*rule.Expr{s.wf.Dispatch.Eligible, p.Profile.Requires, p.Profile.Prefer}
 	for _, q := range s.Fallbacks(p) {
 		ref, _ := s.Bound(q)
-		parts = append(parts, q.Name, ref, s.card.Model)
+		parts = append(parts, q.Name, ref, s.card.Model, folderOf(s.card, q))
 		exprs = append(exprs, q.Requires, q.Prefer)
 	}
 	for _, c := range r.caps {

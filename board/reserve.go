@@ -88,7 +88,7 @@ func (r *Room) couldStart(s *Scope, p *StartPlan, node string) bool {
 		return false
 	}
 	s.At(n, reading, r.Started(node, s.Round(), s.now)).Playing(p.Profile)
-	if s.Fits(p.Profile) != nil || s.Eligible() != nil {
+	if s.Fits(p.Profile) != nil || s.Eligible() != nil || r.FolderFree(s, p.Profile) != nil {
 		return false
 	}
 	if refusal, _ := r.admit(s, s.Candidate(p, node), false); refusal != nil {

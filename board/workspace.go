@@ -178,22 +178,55 @@ func checkBranch(b string) *Error {
 	return nil
 }
 
-// folderFree refuses a start in a folder that a person named while a session of
-// another card is in it: one card at a time has a folder (WSP-02).
-func (st *step) folderFree(p *workflow.Profile) (err *Error) {
-	ws := workspaceOf(st.c, p)
-	if !strings.HasPrefix(ws, "dir:") {
+// folderOf is the folder on its machine in which a start would work because somebody named it; "" where muster makes its own.
+func folderOf(c *Card, p *workflow.Profile) string {
+	if dir, named := strings.CutPrefix(workspaceOf(c, p), "dir:"); named {
+		return dir
+	}
+	return ""
+}
+
+// FolderFree refuses a start on the planned node in a folder that somebody named
+// while a session of another card is in it, or is to be by what was taken: one card
+// at a time has a folder (WSP-02). Check is "workspace".
+func (r *Room) FolderFree(s *Scope, p *workflow.Profile) (err *Error) {
+	dir := folderOf(s.card, p)
+	if dir == "" {
 		return nil
 	}
-	EachHeld(st.t, "", func(h *Held) bool {
-		if h.Card == st.c.ID || h.Node != st.s.node.ID || idlePane(h) {
-			return true
-		}
-		if r := GetRun(st.t, h.Run); r != nil && r.Place == ws {
-			err = Errorf(Refused, "card %s: its folder %s on %s is worked in by card %s", st.c.ID, clip(strings.TrimPrefix(ws, "dir:"), 100), st.s.nodeName(h.Node), h.Card).
+	r.EachOn(s.node.ID, func(h *Held) {
+		if err == nil && h.Card != s.card.ID && !idlePane(h) && r.folder(s.view, h) == dir {
+			err = Errorf(Refused, "card %s: its folder %s on %s is worked in by card %s", s.card.ID, clip(dir, 100), s.nodeName(h.Node), h.Card).
 				WithCheck("workspace").WithHint("see: muster runs %s", h.Card)
 		}
-		return err == nil
 	})
 	return err
+}
+
+// folder is the folder that a session works in, or is to: of what was only taken there is no run yet.
+func (r *Room) folder(v View, h *Held) string {
+	if run := GetRun(v, h.Run); run != nil {
+		if dir, named := strings.CutPrefix(run.Place, "dir:"); named {
+			return dir
+		}
+		return ""
+	}
+	c, f := GetCard(v, h.Card), r.boards[h.Board].flow
+	if c == nil || f == nil || f.err != nil {
+		return ""
+	}
+	if p := f.wf.Profile(h.Profile); p != nil {
+		return folderOf(c, p)
+	}
+	return ""
+}
+
+// folderFree holds the folder of a claim against what is held: by force, too.
+func (st *step) folderFree(p *workflow.Profile) *Error {
+	if folderOf(st.c, p) == "" {
+		return nil
+	}
+	room, done := st.t.room()
+	defer done()
+	return room.FolderFree(st.s, p)
 }

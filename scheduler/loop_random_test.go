@@ -21,6 +21,9 @@ dispatch:
     - {counts: starts, scope: machine, max: 4}
 `
 
+// inFolder is a profile whose cards share a folder on each machine.
+const inFolder = "  here: {parent: sh, workspace: {kind: dir, path: /srv/app}}\n"
+
 // Invariant 21: no cap is exceeded by any transaction (see rig.noCapExceeded). No
 // lost wake-up: whatever happens, when the loop is idle a plan from nothing finds nothing to start.
 //
@@ -32,7 +35,7 @@ func TestLoopMissesNothing(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 8), 5, 40).Draw(rt, "steps")
 		var wrong string
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, shell+rounds, "atlas", "borea")
+			r := newRig(t, shell+inFolder+rounds, "atlas", "borea")
 			r.perRound = 4
 			ctx, cancel := context.WithCancel(t.Context())
 			defer func() { cancel(); synctest.Wait() }()
@@ -57,7 +60,7 @@ func TestLoopMissesNothing(t *testing.T) {
 }
 
 func (r *rig) randomStep(i, s int, cards *[]string) {
-	profiles := []string{"sh", "two", "east", "sh", ""}
+	profiles := []string{"sh", "two", "east", "here", ""}
 	switch s {
 	case 0, 1, 2:
 		var more []func(*board.CardAdd)

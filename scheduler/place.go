@@ -43,7 +43,7 @@ type fitting struct {
 }
 
 // place chooses the machine of a start (M-05, DSP-05): bound ones first, then
-// what the profile requires, its memory, eligibility and every cap there, then the
+// what the profile requires, its folder, memory, eligibility and every cap there, then the
 // score: prefer, free slots, load; ties go to the lower node id. A machine that is
 // silent, or set aside, takes nothing and holds up nobody.
 func place(in Input, s *board.Scope, p *board.StartPlan, room *board.Room) (*board.Node, reason) {
@@ -55,6 +55,9 @@ func place(in Input, s *board.Scope, p *board.StartPlan, room *board.Room) (*boa
 			if until, why := in.Aside(n.ID); until > in.Now {
 				return &reason{Check: "set_aside", Text: n.Name + " " + why, Until: until}
 			}
+		}
+		if err := room.FolderFree(s, p.Profile); err != nil {
+			return refused(err, 0)
 		}
 		if err := s.FitsMemory(p.Profile, room); err != nil {
 			return refused(err, 0)
@@ -152,7 +155,7 @@ func combine(why []reason, nodes int) reason {
 	if nodes == 0 {
 		return reason{Check: "placement", Text: "the fleet has no machine"}
 	}
-	rank := map[string]int{"cap": 0, "memory": 1, "estop": 1, "drain": 1, "set_aside": 1, "cooldown": 1, "eligible": 2, "requires": 3, "harness": 3}
+	rank := map[string]int{"cap": 0, "workspace": 1, "memory": 1, "estop": 1, "drain": 1, "set_aside": 1, "cooldown": 1, "eligible": 2, "requires": 3, "harness": 3}
 	var best *reason
 	score := 99
 	texts := map[string]bool{}
@@ -220,6 +223,9 @@ func Prepare(v board.View, ws *board.Workflows, nodes func(string) board.Reading
 	in := Input{View: v, Workflows: ws, Nodes: nodes, Now: now}
 	room := board.NewRoom(v, ws)
 	n, why := choose(in, s, p, room, func(n *board.Node, _ board.Reading) *reason {
+		if err := room.FolderFree(s, p.Profile); err != nil {
+			return refused(err, 0)
+		}
 		if a.Force {
 			return nil // passes caps; never drain, ESTOP or a machine out of contact (M-14)
 		}

@@ -221,6 +221,7 @@ func (a *WhyAnswer) fix(in Input, c *board.Card) {
 		"session_open":     "end it on its machine; or have it ended: muster forget " + c.ID,
 		"drain":            "muster node undrain MACHINE" + orElse(elsewhere, ", or add another machine: muster token create"),
 		"memory":           "a session that ends there makes room",
+		"workspace":        "its session's end lets go of the folder" + orElse(elsewhere, "; another one: muster card edit "+c.ID+" --workspace dir:PATH"),
 		"nospace":          "free space on that machine's disk",
 		"eligible":         "wait, or: muster start " + c.ID,
 		"requires":         "give the machine what the profile requires, or: muster card edit " + c.ID + " --assignee PROFILE",
