@@ -264,6 +264,7 @@ func newNode(t *testing.T, change func(*Config)) *testNodeT {
 	t.Cleanup(func() {
 		n.Close()
 		endAll(t, n.cfg.Dir)
+		endTmux(t, n.cfg.Dir)
 		for _, k := range n.keepers {
 			k.wg.Wait() // a keeper still writes when its session is over
 		}

@@ -33,6 +33,9 @@ func fullDisk(t *testing.T, dir string) (on string, fill, free func()) {
 	on = filepath.Join(disk, filepath.Base(dir))
 	must(t, os.CopyFS(on, os.DirFS(dir)))
 	must(t, os.Chmod(on, 0o700))
+	spec, err := ReadSpec(on)
+	must(t, err)
+	t.Cleanup(func() { endLeft(on, spec.Nonce) }) // its keeper would wait for room for ever
 	filler := filepath.Join(disk, "filler")
 	fill = func() {
 		f, err := os.OpenFile(filler, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

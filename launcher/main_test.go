@@ -169,16 +169,19 @@ func testSpec(t *testing.T, argv []string, change func(*Spec)) (dir string, spec
 	if err := writeJSON(dir, fileSpec, spec, false); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // whatever a failed test leaves
-		p, err := ReadProc(dir)
-		if err == nil {
-			if q := startOf(p.Keeper); q != 0 && ReadExitMust(dir) == nil {
-				_ = syscall.Kill(p.Keeper, syscall.SIGKILL)
-			}
-		}
-		_ = endTree(context.Background(), spec.Nonce, p)
-	})
+	t.Cleanup(func() { endLeft(dir, spec.Nonce) })
 	return dir, spec
+}
+
+// endLeft ends whatever a failed test leaves of a session.
+func endLeft(dir, nonce string) {
+	p, err := ReadProc(dir)
+	if err == nil {
+		if q := startOf(p.Keeper); q != 0 && ReadExitMust(dir) == nil {
+			_ = syscall.Kill(p.Keeper, syscall.SIGKILL)
+		}
+	}
+	_ = endTree(context.Background(), nonce, p)
 }
 
 func ReadExitMust(dir string) *Exit { e, _ := ReadExit(dir); return e }

@@ -47,6 +47,16 @@ func (r *Reconciler) listen(n *run) {
 	n.lookAgain(n.listenAt.Sub(now))
 }
 
+// learn takes over what an earlier life of this node told: that it is over has to be told as well.
+func (n *run) learn(v board.View) {
+	if n.want != nil && n.want.Stale == 0 || n.saw != "" || n.stage != lease.StageNone {
+		return
+	}
+	if rec := board.GetRun(v, n.id); rec != nil && rec.Session.Quiet != 0 {
+		n.saw, n.listenAt = board.ReportQuiet, time.Time{}
+	}
+}
+
 // lastHeard is when the session wrote to its log last, as far as this process was awake to see it.
 func (n *run) lastHeard(now time.Time) time.Time {
 	st, err := os.Stat(filepath.Join(n.dir, fileLog))

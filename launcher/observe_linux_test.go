@@ -49,6 +49,27 @@ func TestQuietSessionIsTold(t *testing.T) {
 	}
 }
 
+// SUP-07: what an earlier life of a node told is over when the session has written since: else it would be called stale.
+func TestQuietBeforeARestartIsHeardAfterIt(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *Config) { c.quiet = 200 * time.Millisecond })
+	n.apply(t, testWorkflow+"params: {stale: 1}\n")
+	run := n.start("sh", "while [ ! -e go ]; do sleep 0.05; done; echo two; while [ ! -e end ]; do sleep 0.05; done")
+	n.launched(run)
+	eventually(t, "its silence", func() bool { return n.fleet.run(run).Session.Quiet != 0 })
+	must(t, n.Close())
+	must(t, os.WriteFile(filepath.Join(n.fleet.run(run).Workspace, "go"), nil, 0o600))
+	n.logHas(run, "two")
+	n.cfg.quiet = time.Hour
+	n.open()
+	eventually(t, "that it is heard again", func() bool { return n.fleet.run(run).Session.Quiet == 0 })
+	must(t, os.WriteFile(filepath.Join(n.fleet.run(run).Workspace, "end"), nil, 0o600))
+	n.gone(run)
+	if got := count(n.reports(run), board.ReportHeard); got != 1 {
+		t.Errorf("told %d times", got)
+	}
+}
+
 func count(list []string, s string) (k int) {
 	for _, x := range list {
 		if x == s {

@@ -2,7 +2,9 @@ package launcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,15 +23,24 @@ func paneNode(t *testing.T) *testNodeT {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("needs tmux: sessions in panes")
 	}
-	n := newNode(t, nil)
-	t.Cleanup(func() {
-		n.Close() // first: what it asks for would start another server
-		_ = exec.Command("kill", fmt.Sprint(tmuxPID(t, n))).Run()
-	})
-	return n
+	return newNode(t, nil)
 }
 
 func (n *testNodeT) tmux() *tmux.Server { return n.Reconciler.cfg.panes }
+
+// endTmux ends the tmux server of a data folder, when one was started. Before its
+// node is closed it would be started again.
+func endTmux(t *testing.T, data string) {
+	dir := filepath.Join(data, "tmux")
+	if !exists(filepath.Join(dir, "s")) {
+		return
+	}
+	cmd := exec.Command("tmux", "-S", "s", "kill-server") // answered when its socket is gone
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "no server") {
+		t.Errorf("the tmux server of the test: %v: %s", err, out)
+	}
+}
 
 // tmuxPID is the process of the node's tmux server; 1<<30 without one.
 func tmuxPID(t *testing.T, n *testNodeT) int {
@@ -108,6 +119,9 @@ func TestOddEndsOfPanes(t *testing.T) {
 		{"its window is closed by its user", wait, func(n *testNodeT, run string) error {
 			return n.tmux().Kill(context.Background(), n.pane(run).ID)
 		}, "blocked", "blocked", "closed"},
+		{"its window is closed while it prints", `trap "" TERM; exec yes on and on`, func(n *testNodeT, run string) error {
+			return n.tmux().Kill(context.Background(), n.pane(run).ID)
+		}, "blocked", "blocked", "closed"},
 		{"the tmux server is killed", wait, func(n *testNodeT, _ string) error {
 			return syscall.Kill(tmuxPID(n.t, n), syscall.SIGKILL)
 		}, "ready", "reclaimed", ""},
@@ -140,6 +154,26 @@ func TestOddEndsOfPanes(t *testing.T) {
 			}
 			eventually(t, "its pane to close", func() bool { return n.pane(run) == nil })
 		})
+	}
+}
+
+// PAN-04: who writes to a pane that is gone may see that before the signal comes; the
+// signal is the end all the same.
+func TestHangUpComesAfterAFailedWrite(t *testing.T) {
+	r, w, err := os.Pipe()
+	must(t, err)
+	_, err = w.WriteString("the last words")
+	must(t, errors.Join(err, w.Close()))
+	defer r.Close()
+	outer, err := os.Open(os.DevNull) // takes no write
+	must(t, err)
+	defer outer.Close()
+	k := &keeper{spec: &Spec{}, term: &terminal{master: r, outer: outer, notes: newNotes(), ended: make(chan bool, 1), server: os.Getppid()}}
+	k.term.print(io.Discard)
+	k.signalled(syscall.SIGHUP)
+	<-k.term.ended
+	if !k.closed || !k.ending {
+		t.Error("the hang-up was taken for one that had been told")
 	}
 }
 

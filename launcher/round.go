@@ -60,7 +60,8 @@ func (r *Reconciler) read() (*seen, error) {
 		for id, n := range r.runs {
 			n.own = false
 			if s.starts[id] != nil && s.stops[id] == nil {
-				continue // current: its order says all
+				n.learn(v)
+				continue // current: its order says all else
 			}
 			if rec := board.GetRun(v, id); rec != nil && rec.Node == r.cfg.Node {
 				n.epoch = lease.Epoch{Era: rec.Era, Seq: rec.Epoch}

@@ -33,7 +33,7 @@ func (a *app) importFrom(ctx context.Context, from, file, as string, dry bool) e
 	src, err := a.source(file)
 	if err != nil {
 		if magic := head(file, 16); from == "hermes" && len(magic) == 16 { // a database is no text: what it is says more
-			if _, is := foreign.Read(from, magic); strings.Contains(is.Error(), "database") {
+			if _, is := foreign.Read(from, magic); is != nil && strings.Contains(is.Error(), "database") {
 				return is
 			}
 		}
