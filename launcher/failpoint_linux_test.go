@@ -119,11 +119,6 @@ func marked(path string) bool {
 	return bytes.HasSuffix(b, []byte("\n"))
 }
 
-func (p *nodeProcess) logText() []byte {
-	b, _ := os.ReadFile(p.world + ".log")
-	return b
-}
-
 // agrees holds the machine against the state when all runs are gone: no run ran twice,
 // none ran of which the state has neither start nor end (a start is not told of a run
 // that was stopped meanwhile, its end is), no folder is without its run, and

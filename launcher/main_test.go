@@ -87,14 +87,19 @@ const slow = 20 * time.Second
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
+	eventuallyIn(t, slow, what, ok)
+}
+
+func eventuallyIn(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
 	tick := time.NewTicker(3 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(slow)
+	end := time.After(limit)
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-end:
-			t.Fatalf("after %s still not: %s", slow, what)
+			t.Fatalf("after %s still not: %s", limit, what)
 		}
 	}
 }
@@ -206,7 +211,7 @@ func wait(t *testing.T, what string, c <-chan struct{}) {
 	select {
 	case <-c:
 	case <-time.After(slow):
-		t.Fatalf("after %s still not: %s", slow, what)
+		t.Fatalf("after %s still not: %s", limit, what)
 	}
 }
 

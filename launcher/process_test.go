@@ -200,7 +200,13 @@ func (p *nodeProcess) mustAsk(o order) answer {
 // until asks for the runs until ok says so; it restarts a process that died.
 func (p *nodeProcess) until(what string, ok func(answer) bool) (last answer) {
 	p.t.Helper()
-	eventually(p.t, what, func() bool {
+	defer func() {
+		if p.t.Failed() {
+			b, _ := json.MarshalIndent(last, "", " ")
+			p.t.Logf("the node's last answer: %s\nits log:\n%s", b, p.logText())
+		}
+	}()
+	eventuallyIn(p.t, 3*slow, what, func() bool { // it may start anew several times meanwhile
 		a, alive := p.ask(order{Op: "runs"})
 		if !alive {
 			p.restart()
@@ -210,6 +216,11 @@ func (p *nodeProcess) until(what string, ok func(answer) bool) (last answer) {
 		return ok(a)
 	})
 	return last
+}
+
+func (p *nodeProcess) logText() []byte {
+	b, _ := os.ReadFile(p.world + ".log")
+	return b
 }
 
 func allGone(a answer) bool {
