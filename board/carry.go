@@ -127,7 +127,8 @@ func (m *migration) tell(c *Card, r *Run, before, status string) bool {
 
 // retell tells the live sessions of a board after its parameters changed: at once, or in slices.
 func (t *tx) retell(b *Board, was *flow, params []byte) *Error {
-	m, err := t.migration(b, was)
+	f := t.fork()
+	m, err := f.migration(b, was)
 	if err != nil {
 		return err
 	}
@@ -143,10 +144,15 @@ func (t *tx) retell(b *Board, was *flow, params []byte) *Error {
 		return nil
 	}
 	for _, id := range ids {
-		r := GetRun(t, id)
-		if c := GetCard(t, r.Card); c != nil && c.Run == r.ID && m.tell(c, r, m.doors(was, c, r), c.Status) {
-			t.putCard(c)
+		r := GetRun(f, id)
+		if c := GetCard(f, r.Card); c != nil && c.Run == r.ID && m.tell(c, r, m.doors(was, c, r), c.Status) {
+			f.putCard(c)
+		}
+		if f.much() { // nobody was told yet
+			t.carryAll(b, b.Workflow, params)
+			return nil
 		}
 	}
+	t.join(f)
 	return nil
 }

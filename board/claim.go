@@ -121,10 +121,12 @@ func pausedFor(v View, b *Board, c *Card) *Error {
 // ResumeCommand is what ends the pause that holds the board's cards: that of the fleet comes first.
 func ResumeCommand(v View, b *Board) string {
 	if f := GetFleet(v); f == nil || f.PausedAt == 0 {
-		return "muster resume --board " + b.Slug
+		return resumeBoard(b)
 	}
 	return "muster resume"
 }
+
+func resumeBoard(b *Board) string { return "muster resume --board " + b.Slug }
 
 // claimProfile is the profile that plays the role: the one that was planned, if
 // it still does or may stand in (M-03); a person's start and a session that is

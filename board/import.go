@@ -45,11 +45,12 @@ type ImportSlice struct {
 	Lines []json.RawMessage `json:"lines"`
 }
 
-// ImportEnd makes the board visible, or gives the import up.
+// ImportEnd makes the board visible, paused unless it is to start, or gives the import up.
 type ImportEnd struct {
 	Slug  string `json:"slug"`
 	Token string `json:"token"`
 	N     int64  `json:"n"` // slices there were
+	Start bool   `json:"start,omitempty"`
 	Drop  bool   `json:"drop,omitempty"`
 }
 
@@ -192,7 +193,7 @@ func importEnd(t *tx) (any, *Error) {
 		return nil, err
 	}
 	if b := GetBoard(t, a.Slug); b != nil && b.Imported == a.Token {
-		return map[string]any{"slug": b.Slug, "prefix": b.Prefix}, nil // a copy of what was done
+		return map[string]any{"slug": b.Slug, "prefix": b.Prefix, "paused": b.PausedAt != 0}, nil // a copy of what was done
 	}
 	i, done, err := t.importOf(a.Slug, a.Token, a.N)
 	switch {
@@ -210,10 +211,17 @@ func importEnd(t *tx) (any, *Error) {
 	b := i.Board
 	b.Imported = a.Token
 	t.keepAll(&b)
+	why := "imported: look, then " + resumeBoard(&b)
+	if !a.Start { // its cards were started elsewhere, or never: nobody has looked at them here
+		b.PausedBy, b.PausedWhy, b.PausedAt = orElse(t.req.Actor.Name, "somebody"), why, t.env.Now
+	}
 	t.putBoard(&b)
 	t.write(Op{Table: TPrefix, Key: b.Prefix, Val: []byte(b.Slug)})
 	t.del(TImport, a.Slug)
 	t.delDue(i.At+importIdle, DueImport, a.Slug)
 	t.event(nil, Event{Kind: "board_imported", Board: b.Slug, Payload: object("cards", i.Cards, "events", i.Events, "runs", i.Runs, "links", i.Links)})
-	return map[string]any{"slug": b.Slug, "prefix": b.Prefix, "cards": i.Cards, "events": i.Events, "runs": i.Runs, "links": i.Links}, nil
+	if !a.Start {
+		t.event(nil, Event{Kind: "paused", Board: b.Slug, Payload: object("why", why)})
+	}
+	return map[string]any{"slug": b.Slug, "prefix": b.Prefix, "paused": !a.Start, "cards": i.Cards, "events": i.Events, "runs": i.Runs, "links": i.Links}, nil
 }

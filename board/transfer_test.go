@@ -172,6 +172,38 @@ func TestImportIsInvisibleUntilItsLastSlice(t *testing.T) {
 	}
 }
 
+// M-01: an imported board is paused by who imported it, and nothing of it starts before it is resumed, unless that was asked for.
+func TestImportedBoardIsPaused(t *testing.T) {
+	lines := busy(t).exported("default")
+	for _, start := range []bool{false, true} {
+		f := newFleet(t)
+		slug, _ := f.beginImport(lines, "copy")
+		if res := f.slice(lines, slug, "copy", 0, 1, len(lines)); res.Err != nil {
+			t.Fatal(res.Err)
+		}
+		end := ImportEnd{Slug: slug, Token: "token-of-copy", N: 1, Start: start}
+		for range 2 { // a copy of the request is answered alike
+			if out := f.must(f.person(VImportEnd), end); out["paused"] != !start {
+				t.Errorf("start %v: %v", start, out)
+			}
+		}
+		b := GetBoard(f.v, slug)
+		if by, text := Paused(f.v, b); (by == "") != start || !start && !strings.HasSuffix(text, "imported: look, then muster resume --board copy") {
+			t.Fatalf("start %v: paused by %q: %s", start, by, text)
+		}
+		third := b.Prefix + "-3" // it ran where it came from
+		began := f.do(by(Platform(), VStart), Start{Card: third, Node: atlas})
+		if start != (began.Err == nil) || !start && began.Err.Check != "pause" {
+			t.Fatalf("start %v: %v", start, began.Err)
+		}
+		if start {
+			continue
+		}
+		f.must(f.person(VResume), Pause{Board: slug})
+		f.must(by(Platform(), VStart), Start{Card: third, Node: atlas})
+	}
+}
+
 // rows counts the records of each table.
 func rows(v View) map[string]int {
 	m := map[string]int{}

@@ -194,7 +194,7 @@ func (h *handler) importFile(w http.ResponseWriter, r *http.Request) (any, uint6
 	defer h.transfers.give()
 	var token [12]byte
 	_, _ = rand.Read(token[:]) // never fails
-	x := &importing{h: h, c: c, w: w, as: r.URL.Query().Get("as"), token: hex.EncodeToString(token[:])}
+	x := &importing{h: h, c: c, w: w, as: r.URL.Query().Get("as"), start: r.URL.Query().Get("start") == "true", token: hex.EncodeToString(token[:])}
 	res, err := x.run(r.Context(), NewBoardFile(r.Body))
 	if err != nil && x.slug != "" { // also when the caller is gone: what lies there is of no use
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sliceTime)
@@ -213,6 +213,7 @@ type importing struct {
 	c         caller
 	w         http.ResponseWriter
 	as, token string
+	start     bool
 	slug      string // "" before the import has begun
 	n         int64
 }
@@ -251,7 +252,7 @@ func (x *importing) run(ctx context.Context, f *BoardFile) (*board.Result, error
 		}
 		x.n++
 	}
-	res = x.do(ctx, board.VImportEnd, board.ImportEnd{Slug: x.slug, Token: x.token, N: x.n})
+	res = x.do(ctx, board.VImportEnd, board.ImportEnd{Slug: x.slug, Token: x.token, N: x.n, Start: x.start})
 	if res.Err != nil {
 		return nil, res.Err
 	}
@@ -326,11 +327,14 @@ func (c *Client) Export(ctx context.Context, slug string, w io.Writer) (lines in
 	}
 }
 
-// Import sends a board's file.
-func (c *Client) Import(ctx context.Context, as string, r io.Reader) (*Answer, error) {
+// Import sends a board's file. The board is paused unless it is to start at once.
+func (c *Client) Import(ctx context.Context, as string, start bool, r io.Reader) (*Answer, error) {
 	q := url.Values{}
 	if as != "" {
 		q.Set("as", as)
+	}
+	if start {
+		q.Set("start", "true")
 	}
 	res, err := c.large(ctx, http.MethodPost, "/v1/import?"+q.Encode(), r)
 	if err != nil {

@@ -36,28 +36,29 @@ func TestExportAndImportOverTheWire(t *testing.T) {
 	to := serve(t, f)
 	x, err := api.Decode[struct {
 		Slug, Prefix string
+		Paused       bool
 		Cards        int
-	}](to.Import(t.Context(), "site", bytes.NewReader(file)))
-	if err != nil || x.Slug != "site" || x.Prefix != "w" || x.Cards != 1 {
+	}](to.Import(t.Context(), "site", false, bytes.NewReader(file)))
+	if err != nil || x.Slug != "site" || x.Prefix != "w" || !x.Paused || x.Cards != 1 {
 		t.Fatalf("imported %+v: %v", x, err)
 	}
 	if d, err := api.Decode[api.CardDetail](to.Get(t.Context(), "/v1/cards/w-1", nil)); err != nil || d.Title != "a page" || d.Board != "site" {
 		t.Fatalf("card w-1 is %+v (%v)", d, err)
 	}
-	if list, err := api.Decode[[]api.Event](to.Get(t.Context(), "/v1/events?board=site&since=0", nil)); err != nil || len(list) != 1 || list[0].Kind != "board_imported" {
+	if list, err := api.Decode[[]api.Event](to.Get(t.Context(), "/v1/events?board=site&since=0", nil)); err != nil || len(list) != 2 || list[0].Kind != "board_imported" || list[1].Kind != "paused" {
 		t.Fatalf("the fleet's events: %+v (%v)", list, err)
 	}
 	if list, err := api.Decode[[]api.Event](to.Get(t.Context(), "/v1/events?card=w-1&since=0", nil)); err != nil || len(list) == 0 || list[0].Kind != "created" {
 		t.Fatalf("the card's history: %+v (%v)", list, err)
 	}
-	if _, err := to.Import(t.Context(), "site", bytes.NewReader(file)); !errors.Is(err, &board.Error{Code: board.Conflict}) {
+	if _, err := to.Import(t.Context(), "site", false, bytes.NewReader(file)); !errors.Is(err, &board.Error{Code: board.Conflict}) {
 		t.Fatalf("imported twice: %v", err)
 	}
 	s := session(c, "d-2.1", "s2")
 	if _, err := s.Export(t.Context(), "web", io.Discard); !errors.Is(err, &board.Error{Code: board.Refused}) {
 		t.Errorf("a session exports: %v", err)
 	}
-	if _, err := s.Import(t.Context(), "x", bytes.NewReader(file)); !errors.Is(err, &board.Error{Code: board.Refused}) {
+	if _, err := s.Import(t.Context(), "x", false, bytes.NewReader(file)); !errors.Is(err, &board.Error{Code: board.Refused}) {
 		t.Errorf("a session imports: %v", err)
 	}
 	f.Must(apitest.Manager(), board.VTokenCreate, board.TokenCreate{ID: board.HashSecret("looks"), Role: "viewer", TTL: 3600})
@@ -65,7 +66,7 @@ func TestExportAndImportOverTheWire(t *testing.T) {
 	if got := exported(t, d, "site"); len(got) == 0 {
 		t.Error("a viewer may export what it may read")
 	}
-	if _, err := d.Import(t.Context(), "x", bytes.NewReader(file)); !errors.Is(err, &board.Error{Code: board.Refused}) {
+	if _, err := d.Import(t.Context(), "x", false, bytes.NewReader(file)); !errors.Is(err, &board.Error{Code: board.Refused}) {
 		t.Errorf("a viewer imports: %v", err)
 	}
 	if _, err := c.Export(t.Context(), "nothing", io.Discard); !errors.Is(err, &board.Error{Code: board.NotFound}) {
@@ -102,7 +103,7 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := apitest.New()
 			c := serve(t, f)
-			_, err := c.Import(t.Context(), "copy", strings.NewReader(x.file))
+			_, err := c.Import(t.Context(), "copy", false, strings.NewReader(x.file))
 			if board.CodeOf(err) != board.Invalid || !strings.Contains(err.Error(), x.want) {
 				t.Fatalf("%v, want %q", err, x.want)
 			}

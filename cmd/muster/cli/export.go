@@ -63,10 +63,10 @@ func (a *app) exportTo(name string, write func(io.Writer) (int, error)) (lines i
 
 func (a *app) boardImport() *cobra.Command {
 	var as, from string
-	var dry bool
+	var dry, start bool
 	c := verb("import FILE [--as SLUG]", "make a new board of an exported file, or of another system's cards", 1, 1, func(c *cobra.Command, args []string) error {
 		if from != "" {
-			return a.importFrom(c.Context(), from, args[0], as, dry)
+			return a.importFrom(c.Context(), from, args[0], as, dry, start)
 		}
 		if dry {
 			return usagef("--dry-run goes with --from: a file of muster's own is checked as it is read, and counts only when it is whole")
@@ -87,28 +87,40 @@ func (a *app) boardImport() *cobra.Command {
 			}
 			in = f
 		}
-		ans, err := cl.Import(c.Context(), as, in)
+		ans, err := cl.Import(c.Context(), as, start, in)
 		return show(a, ans, err, func(r importAnswer) []string { return []string{r.Slug} }, func(r importAnswer) {
 			a.printf("board %s is made: %d card(s) %s-..., %d event(s), %d attempt(s), %d link(s)\n", oneLine(r.Slug), r.Cards, oneLine(r.Prefix), r.Events, r.Runs, r.Links)
-			a.hint("muster board show %s", r.Slug)
+			a.afterImport(r.Slug, r.Paused)
 		})
 	})
 	c.Flags().StringVar(&as, "as", "", "its name here (default: the one it had)")
 	c.Flags().StringVar(&from, "from", "", "FILE is another system's: hermes, csv or json")
 	c.Flags().BoolVar(&dry, "dry-run", false, "with --from: only say what would become of it")
+	c.Flags().BoolVar(&start, "start", false, "its cards may start at once (default: the board comes paused)")
 	c.Long = `make a new board of an exported file, or of another system's cards
 
 Cards keep their ids where the board's prefix is free here; else they get the new board's. Nothing is seen of it before all
 of it is there. A card that was running waits where it was started from.
+
+The board comes paused, so that you can look before its cards start: muster resume --board B. With --start nothing holds them.
 
 With --from the cards come from Hermes's tables, a CSV table or JSON; what has no place here is listed. Which column
 becomes what, and how Hermes gives its tables: docs/import.md.`
 	return c
 }
 
+// afterImport says what comes next: nothing starts on a board that came paused.
+func (a *app) afterImport(slug string, paused bool) {
+	if paused {
+		a.printf("it is paused: nothing of it starts before muster resume --board %s\n", oneLine(slug))
+	}
+	a.hint("muster board show %s", slug)
+}
+
 type importAnswer struct {
 	Slug   string `json:"slug"`
 	Prefix string `json:"prefix"`
+	Paused bool   `json:"paused"`
 	Cards  int64  `json:"cards"`
 	Events int64  `json:"events"`
 	Runs   int64  `json:"runs"`

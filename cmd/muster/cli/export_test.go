@@ -18,7 +18,14 @@ func TestBoardExportAndImport(t *testing.T) {
 	if b, err := os.ReadFile(file); err != nil || string(b) != piped {
 		t.Errorf("the file and the pipe differ (%v):\n%s\n%s", err, b, piped)
 	}
-	wants(t, w.ok("board", "import", file, "--as", "copy"), "board copy is made: 1 card(s) copy-...")
+	wants(t, w.ok("board", "import", file, "--as", "copy"), "board copy is made: 1 card(s) copy-...", "nothing of it starts before muster resume --board copy")
+	wants(t, w.ok("status"), "paused: board copy, by root@atlas", "imported: look, then muster resume --board copy")
+	wants(t, w.ok("why", "copy-1"), "muster resume --board copy")
+	if out := w.ok("board", "import", file, "--as", "runs", "--start"); strings.Contains(out, "paused") {
+		t.Errorf("with --start: %s", out)
+	}
+	wants(t, w.ok("board", "import", file, "--as", "told", "--json"), `"paused":true`)
+	wants(t, w.ok("board", "import", file, "--as", "begins", "--start", "--json"), `"paused":false`)
 	wants(t, w.ok("card", "show", "copy-1"), "a page", "board", "copy")
 	w.stdin = piped
 	if out := w.ok("board", "import", "-", "--as", "third", "-q"); out != "third\n" {
@@ -64,11 +71,12 @@ func TestImportFromOtherSystems(t *testing.T) {
 	if out := w.ok("board", "list", "-q"); strings.Contains(out, "old-board") {
 		t.Fatalf("the dry run made it: %s", out)
 	}
-	wants(t, w.ok("board", "import", file, "--from", "csv"), "board old-board is made: "+told, "column points")
+	wants(t, w.ok("board", "import", file, "--from", "csv"), "board old-board is made: "+told, "column points", "muster resume --board old-board")
 	wants(t, w.ok("card", "show", "oldboard-2"), "two", "ready", "old-board")
 	wants(t, w.ok("why", "oldboard-3"), "oldboard-2")
 	w.stdin = `[{"title":"x","comments":["said"]}]`
-	wants(t, w.ok("board", "import", "-", "--from", "json", "--as", "web", "--json"), `"slug":"web"`, `"prefix":"web"`, `"cards":1`, `"left":[]`)
+	wants(t, w.ok("board", "import", "-", "--from", "json", "--as", "web", "--json"), `"slug":"web"`, `"prefix":"web"`, `"cards":1`, `"left":[]`, `"paused":true`)
+	wants(t, w.ok("board", "import", "-", "--from", "json", "--as", "at-once", "--start", "--json"), `"paused":false`)
 	wants(t, w.ok("card", "show", "web-1"), "said")
 	database := filepath.Join(w.dir, "kanban.db")
 	if err := os.WriteFile(database, []byte("SQLite format 3\x00\xff\xfe"), 0o600); err != nil {

@@ -18,12 +18,13 @@ type foreignAnswer struct {
 	Slug   string `json:"slug"`
 	Prefix string `json:"prefix,omitempty"`
 	DryRun bool   `json:"dry_run"`
+	Paused bool   `json:"paused"`
 	foreign.Counts
 	Left []foreign.Left `json:"left"` // what has no place here
 }
 
 // importFrom makes a board of another system's cards, or only says what would become of them.
-func (a *app) importFrom(ctx context.Context, from, file, as string, dry bool) error {
+func (a *app) importFrom(ctx context.Context, from, file, as string, dry, start bool) error {
 	slug := as
 	if slug == "" {
 		if slug = slugOf(file); slug == "" {
@@ -43,7 +44,7 @@ func (a *app) importFrom(ctx context.Context, from, file, as string, dry bool) e
 	if err != nil {
 		return err
 	}
-	out := foreignAnswer{Slug: slug, DryRun: dry, Counts: b.Counts(), Left: b.Left()}
+	out := foreignAnswer{Slug: slug, DryRun: dry, Paused: !start, Counts: b.Counts(), Left: b.Left()}
 	index := uint64(0)
 	if !dry {
 		lines, err := b.File(slug, a.io.Now().UnixMilli())
@@ -54,12 +55,12 @@ func (a *app) importFrom(ctx context.Context, from, file, as string, dry bool) e
 		if err != nil {
 			return err
 		}
-		ans, err := cl.Import(ctx, slug, bytes.NewReader(lines))
+		ans, err := cl.Import(ctx, slug, start, bytes.NewReader(lines))
 		made, err := api.Decode[importAnswer](ans, err)
 		if err != nil {
 			return err
 		}
-		out.Prefix, index = made.Prefix, ans.Index
+		out.Prefix, out.Paused, index = made.Prefix, made.Paused, ans.Index
 	}
 	a.sayForeign(&out, index)
 	return nil
@@ -86,7 +87,7 @@ func (a *app) sayForeign(out *foreignAnswer, index uint64) {
 		}
 	}
 	if !out.DryRun {
-		a.hint("muster board show %s", out.Slug)
+		a.afterImport(out.Slug, out.Paused)
 	}
 }
 
