@@ -160,6 +160,38 @@ func TestSessionsAreToldOfOtherDoors(t *testing.T) {
 	w.lastEvent(id, "doors_changed")
 }
 
+// M-22: what telling the sessions of a board would write is bounded in bytes, too: large cards are told of in
+// slices, each session once.
+func TestTellingIsBoundedInBytes(t *testing.T) {
+	w := agents(t)
+	labels := map[string]string{"long": strings.Repeat("x", 40<<10)}
+	for range 30 {
+		id := w.add("large", func(c *Card) { c.Assignee, c.Labels = "claude-pane", labels })
+		if _, err := w.firing(id, firing{Event: "start", Actor: manager, Force: true, Why: "x", Start: &startCtx{Node: "n-atlas"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.launched(GetRun(w.v, w.card(id).Run))
+	}
+	set := BoardSet{Board: "web", Set: map[string]json.RawMessage{"params.review": json.RawMessage("false")}}
+	if res := w.ask(person, VBoardSet, set); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if GetBoard(w.v, "web").Carry == "" {
+		t.Fatal("it was not too much for one transaction")
+	}
+	for steps := 0; GetBoard(w.v, "web").Carry != ""; steps++ {
+		if w.now++; steps > 10 {
+			t.Fatal("it never ends")
+		}
+		w.due()
+	}
+	told, n := map[string]int{}, 0
+	EachDelivery(w.v, "", func(d *Delivery) bool { told[d.Card]++; n++; return true })
+	if len(told) != 30 || n != 30 {
+		t.Fatalf("%d sessions were told %d times", len(told), n)
+	}
+}
+
 // M-22: a session that is spoken of between two slices is told the new doors once, however often it speaks; one that was
 // claimed since the version is in force knows them.
 func TestSessionsAreToldOnceWhileCarried(t *testing.T) {
