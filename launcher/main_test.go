@@ -211,7 +211,7 @@ func wait(t *testing.T, what string, c <-chan struct{}) {
 	select {
 	case <-c:
 	case <-time.After(slow):
-		t.Fatalf("after %s still not: %s", limit, what)
+		t.Fatalf("after %s still not: %s", slow, what)
 	}
 }
 
