@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"muster/board/lease"
+	"muster/launcher/orphantest"
 )
 
 // The test binary is also the keeper and every program the tests need.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 			os.Exit(program(os.Args[2:]))
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(orphantest.Run(m.Run))
 }
 
 // program is what sessions of these tests run.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster/launcher/orphantest"
 )
 
 // The test binary is also the program in the panes.
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(orphantest.Run(m.Run))
 }
 
 // raw writes every byte that it reads from its terminal to a file, and the
