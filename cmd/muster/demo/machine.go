@@ -49,6 +49,7 @@ func (m *machine) start(ctx context.Context, join string) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(m.binary, args...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(m.data)) // the list of ports that are given is the machine's: nothing of a demo stays in it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(join), log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for the demo, which then ends its nodes
 	if err := cmd.Start(); err != nil {
