@@ -16,6 +16,9 @@ const (
 	OrderCleanup = "cleanup" // the card's workspace is not needed any more
 )
 
+// maxHookText bounds what is kept of a hook's end, in bytes.
+const maxHookText = 1500
+
 // HookSpec is a command to be run in a card's workspace (JSON in Order.Spec).
 type HookSpec struct {
 	Key       string            `json:"key"`
@@ -95,9 +98,6 @@ func (st *step) hook(a *workflow.RunHook) *Error {
 	o := st.t.putEffect(OrderHook, r, "", &spec)
 	c.Hook = OrderKey(o.Node, o.ID)
 	st.touched = true
-	if missing, later := workflow.Later(a.Verb()); later {
-		st.callPerson("hook", fmt.Sprintf("the hook %q is ordered on %s, and %s. Do its work by hand, then move the card on", a.Hook, st.t.nodeName(r.Node), missing))
-	}
 	return nil
 }
 
@@ -152,12 +152,18 @@ func (t *tx) hookDone(c *Card, o *Order, a *Report) *Error {
 	_ = json.Unmarshal(o.Spec, &h) // the order is ours
 	c.Hook = ""
 	t.putCard(c)
+	if r := GetRun(t, o.Run); r != nil {
+		t.workLeft(r, a) // it may have brought the work somewhere, or left it half done
+		c = GetCard(t, o.Card)
+	}
 	event, p := "hook_done", map[string]any{"name": h.Name}
 	if a.Code != nil {
 		p["code"] = *a.Code
 	}
 	if a.Error != "" || a.Code == nil || *a.Code != 0 {
-		event, p["error"] = "hook_failed", orElse(clip(a.Error, 500), exitText(a))
+		event, p["error"] = "hook_failed", orElse(clip(a.Error, maxHookText), exitText(a))
+	} else {
+		setIf(p, "output", clip(a.Output, maxHookText))
 	}
 	if err := t.platformFire(c, nil, event, p); err != nil {
 		c = GetCard(t, c.ID)

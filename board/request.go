@@ -367,6 +367,7 @@ type Report struct {
 	Waiting      bool   `json:"waiting,omitempty"` // of idle: at a question to a person, or at a limit not yet reset
 	Closed       bool   `json:"closed,omitempty"`  // of exited: its user ended the pane
 	Work         string `json:"work,omitempty"`    // of exited and gone: what its workspace holds: saved, uncommitted, unpushed; "" not known
+	Output       string `json:"output,omitempty"`  // of done: the end of what a hook printed
 	Head         string `json:"head,omitempty"`    // of saved: the commit it is saved at; "" when its branch has nothing of its own
 }
 

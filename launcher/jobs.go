@@ -152,6 +152,9 @@ func (r *Reconciler) endJobs(ctx context.Context) error {
 		return nil
 	}
 	for _, e := range names {
+		if strings.HasPrefix(e.Name(), hookPrefix) {
+			continue // it goes on: its order tells whether it is wanted
+		}
 		if err := r.endJob(ctx, filepath.Join(r.jobsDir(), e.Name())); err != nil {
 			r.log.Error("a script of an earlier life is not verified dead", "script", e.Name(), "err", err)
 		}

@@ -30,6 +30,7 @@ type Reconciler struct {
 	timer  *time.Timer
 	stop   chan struct{}
 	starts chan struct{} // bounds preparations
+	hooks  chan struct{} // and hooks
 
 	// Of the loop.
 	journal *journal
@@ -39,8 +40,9 @@ type Reconciler struct {
 	typed   map[string]string // texts that were typed into panes
 	dirty   map[string]string // and the entries that know it: key -> slot
 	flushAt time.Time
-	errand  map[string]bool // orders besides starts and stops that are under way
-	ended   int             // runs that left memory since old folders were removed
+	errand  map[string]*errand // orders besides starts and stops that are under way
+	swept   chan struct{}      // closed when no hook of an earlier life runs that nobody wants; nil: none did
+	ended   int                // runs that left memory since old folders were removed
 
 	box  *outbox
 	work *workspace.Store
@@ -70,9 +72,9 @@ func New(cfg Config) (*Reconciler, error) {
 	r := &Reconciler{
 		cfg: cfg, log: cfg.Logger.With("component", "launcher"),
 		calls: make(chan func()), wake: make(chan struct{}, 1), stop: make(chan struct{}),
-		starts: make(chan struct{}, cfg.Starts),
+		starts: make(chan struct{}, cfg.Starts), hooks: make(chan struct{}, cfg.Starts),
 		orders: lease.NewOrders(), runs: map[string]*run{}, dirty: map[string]string{}, links: map[string]held{},
-		errand: map[string]bool{}, jobs: map[Session]bool{}, measuring: make(chan struct{}, 1),
+		errand: map[string]*errand{}, jobs: map[Session]bool{}, measuring: make(chan struct{}, 1),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.work = r.newWork()
@@ -123,6 +125,9 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 	}
 	if err := r.adoptAll(ctx); err != nil {
 		return errors.Join(fmt.Errorf("launcher: %w", err), r.Close())
+	}
+	if len(r.oldHooks()) > 0 {
+		r.swept = make(chan struct{})
 	}
 	if had.lost != "" {
 		r.sayLost(had.lost)

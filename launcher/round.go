@@ -46,7 +46,7 @@ func (r *Reconciler) read() (*seen, error) {
 			case board.OrderDeliver:
 				s.delivers[o.Run] = append(s.delivers[o.Run], o)
 				s.orders[o.ID] = true
-			case board.OrderCleanup:
+			case board.OrderCleanup, board.OrderHook:
 				s.errands[o.ID] = o
 			}
 			return true

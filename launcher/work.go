@@ -34,6 +34,9 @@ func (r *Reconciler) gitEnv() []string {
 
 // makeWorkspace finds or makes the folder a session works in (HLS-09, M-26).
 func (r *Reconciler) makeWorkspace(ctx context.Context, w *board.StartSpec, env []string) (workspace.Place, error) {
+	if err := r.hooksOver(ctx, w.Card); err != nil {
+		return workspace.Place{}, err
+	}
 	want := workspace.Want{Card: w.Card, Board: w.Board, Spec: w.Workspace, Env: env}
 	if x := w.Work; x != nil {
 		want.Branch, want.Base, want.Head, want.Push = x.Branch, x.Base, x.Head, x.Push
@@ -42,7 +45,7 @@ func (r *Reconciler) makeWorkspace(ctx context.Context, w *board.StartSpec, env 
 	return r.work.Make(ctx, want)
 }
 
-// live tells whether a run of a card is being started here or has a session:
+// live tells whether a run of a card is being started here or has a session, or a hook runs:
 // its workspace is not looked at with a view to deleting it. Not for the loop.
 func (r *Reconciler) live(card string) bool {
 	alive := true // of a launcher that closes nothing is known
@@ -52,6 +55,11 @@ func (r *Reconciler) live(card string) bool {
 
 // liveNow is live, in the loop.
 func (r *Reconciler) liveNow(card string) bool {
+	for _, e := range r.errand {
+		if e.card == card && e.hook && !e.over() {
+			return true
+		}
+	}
 	for _, n := range r.runs {
 		if n.card != card {
 			continue
@@ -168,61 +176,103 @@ func (r *Reconciler) over(card string) (over bool, why string) {
 	return over, why
 }
 
-// errands begins what the state orders besides starts and stops: a clean-up is
-// done when no run of its card is here any more, and answered once (M-26). The
-// order stands until then, so that a node that dies does it again.
+// errand is an order of that kind under way.
+type errand struct {
+	card   string
+	hook   bool
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when nothing is done for it any more
+}
+
+func (e *errand) over() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// errands begins what the state orders besides starts and stops: a hook, or a
+// clean-up, when no run of its card is in its workspace any more, one for a card
+// at a time, each answered once (M-26). The order stands until then, so that a
+// node that dies does it again. A hook whose order has gone is ended.
 func (r *Reconciler) errands(s *seen) {
-	for id := range r.errand {
-		if s.errands[id] == nil {
+	r.endOldHooks(s)
+	busy := map[string]bool{} // cards
+	for id, e := range r.errand {
+		switch {
+		case !e.over():
+			busy[e.card] = true
+			if s.errands[id] == nil && e.hook {
+				e.cancel(errWithdrawn)
+			}
+		case s.errands[id] == nil:
 			delete(r.errand, id) // it has been answered
 		}
 	}
 	for id, o := range s.errands {
-		if r.errand[id] || r.liveNow(o.Card) {
+		hook := o.Kind == board.OrderHook
+		if r.errand[id] != nil || busy[o.Card] || !hook && r.liveNow(o.Card) || hook && r.hookHeld(s, o.Card) != "" {
 			continue
 		}
-		r.errand[id] = true
+		busy[o.Card] = true
+		ctx, cancel := context.WithCancelCause(r.ctx)
+		e := &errand{card: o.Card, hook: hook, cancel: cancel, done: make(chan struct{})}
+		r.errand[id] = e
+		act, room := r.cleanup, r.starts
+		if hook {
+			act, room = r.hook, r.hooks
+		}
 		o := *o
 		r.wg.Add(1)
 		go func() {
 			defer r.wg.Done()
+			defer r.Wake() // another may wait for the card
+			defer close(e.done)
+			defer cancel(nil)
 			select {
-			case r.starts <- struct{}{}:
-			case <-r.stop:
-				return
+			case room <- struct{}{}:
+				defer func() { <-room }()
+				act(ctx, &o)
+			case <-ctx.Done():
 			}
-			err := r.work.Clear(r.ctx, o.Card)
-			<-r.starts
-			if r.ctx.Err() != nil {
-				return
-			}
-			at(atCleared)
-			rep := board.Report{Kind: board.ReportDone, Run: o.Run, Order: o.ID}
-			if err != nil {
-				rep.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
-			}
-			r.answer(&rep)
 		}()
 	}
 }
 
-// answer tells the leader that an order was carried out, until it has heard it.
-// It needs no place in the outbox: the order itself stands until it is answered.
-func (r *Reconciler) answer(rep *board.Report) {
-	args, err := json.Marshal(rep)
-	if err != nil { // texts only
+// cleanup lets a card's workspaces go, or says why they stay.
+func (r *Reconciler) cleanup(ctx context.Context, o *board.Order) {
+	err := r.work.Clear(ctx, o.Card)
+	if ctx.Err() != nil {
 		return
+	}
+	at(atCleared)
+	rep := board.Report{Kind: board.ReportDone, Run: o.Run, Order: o.ID}
+	if err != nil {
+		rep.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	r.answer(&rep)
+}
+
+// answer tells the leader that an order was carried out, until it has heard it;
+// false: it has not.
+// It needs no place in the outbox: the order itself stands until it is answered.
+func (r *Reconciler) answer(rep *board.Report) bool {
+	args, err := json.Marshal(rep)
+	if err != nil { // texts and numbers only
+		return false
 	}
 	for tries := 1; ; tries++ {
 		ctx, cancel := context.WithTimeout(r.ctx, sendWait)
 		res := r.cfg.Send(ctx, &board.Request{Verb: board.VReport, Args: args, Retry: tries > 1,
 			Actor: board.Actor{Kind: board.ActorNode, Role: "node", Name: r.cfg.Name, Node: r.cfg.Node}})
 		cancel()
-		if r.ctx.Err() != nil || isOutcome(res) || res.Err.Code == board.Internal && tries >= poisonTries {
-			return
-		}
-		if !r.pause(r.ctx, nil, tries) {
-			return
+		switch {
+		case isOutcome(res):
+			return true
+		case r.ctx.Err() != nil, res.Err.Code == board.Internal && tries >= poisonTries, !r.pause(r.ctx, nil, tries):
+			return false
 		}
 	}
 }

@@ -142,7 +142,6 @@ var later = map[string]string{
 	"declare_agent":   "agents outlive their sessions in a later version; until then nothing is declared",
 	"end_agents":      "agents outlive their sessions in a later version; until then nothing is ended",
 	"ask":             "turns are told from panes in a later version; until then no session is told to be idle, and none is asked",
-	"hook":            "nodes run hooks in a later version; until then its order waits, and neither hook_done nor hook_failed comes",
 	"counts: turns":   "turns are told from sessions in a later version; until then every session counts as one",
 	"limits: stale":   "nodes tell of silent sessions in a later version; until then no run counts as stale",
 	"limits: working": "working time is measured in a later version; until then it is not limited",

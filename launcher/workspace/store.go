@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -247,4 +248,28 @@ func (s *Store) env(w *Want, r *record) []string {
 	env := append([]string{}, s.cfg.Env...)
 	return append(env, "MUSTER_CARD="+w.Card, "MUSTER_BOARD="+w.Board, "MUSTER_WORKSPACE="+r.Path, "MUSTER_BRANCH="+r.Branch,
 		fmt.Sprintf("MUSTER_PORT_BASE=%d", r.Port), "PWD="+r.Path)
+}
+
+// Find is the workspace of a card that a session has worked in, at path. It makes
+// nothing: an error says that it is not there, or not what was made.
+func (s *Store) Find(card, path string) (Place, error) {
+	if err := checkCard(card); err != nil {
+		return Place{}, err
+	}
+	list, err := s.ofCard(card)
+	if err != nil {
+		return Place{}, err
+	}
+	for _, r := range list {
+		if r.Path == path && r.State == stateReady {
+			return Place{Kind: r.Kind, Path: r.Path, Branch: r.Branch, Port: r.Port}, standing(r)
+		}
+	}
+	switch err := checkFolder(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Place{}, &MissingError{Card: card, Path: path}
+	case err != nil:
+		return Place{}, err
+	}
+	return Place{Path: path}, nil // of a session that was attached: nobody made it
 }
