@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -307,13 +308,10 @@ func (n *testNodeT) launched(run string) {
 
 // endAll ends every session a test left behind. One whose keeper is only on its way is declared dead, as by a node.
 func endAll(t *testing.T, dir string) {
-	names, err := os.ReadDir(dir + "/runs")
-	if err != nil {
-		return
-	}
+	runs, _ := filepath.Glob(dir + "/runs/*")
+	jobs, _ := filepath.Glob(dir + "/jobs/*")
 	k := &Keepers{Log: testLog(t)}
-	for _, e := range names {
-		path := dir + "/runs/" + e.Name()
+	for _, path := range append(runs, jobs...) {
 		if !exists(path + "/" + fileSpec) {
 			continue
 		}
