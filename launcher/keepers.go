@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -101,12 +102,10 @@ func (k *Keepers) refill() {
 // spawn starts a keeper that shares a connection with this process: no time is
 // lost by waiting for its socket, and its death is seen at once.
 func (k *Keepers) spawn(dir string) (net.Conn, *exec.Cmd, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	fds, err := socketpair()
 	if err != nil {
 		return nil, nil, fmt.Errorf("keeper of %s: socketpair: %w", dir, err)
 	}
-	unix.CloseOnExec(fds[0])
-	unix.CloseOnExec(fds[1])
 	ours, theirs := os.NewFile(uintptr(fds[0]), "keeper"), os.NewFile(uintptr(fds[1]), "node")
 	defer theirs.Close()
 	conn, err := net.FileConn(ours)
@@ -129,6 +128,19 @@ func (k *Keepers) spawn(dir string) (net.Conn, *exec.Cmd, error) {
 		_ = cmd.Wait() // how a keeper ended is in its folder
 	}()
 	return conn, cmd, nil
+}
+
+// socketpair makes two ends that no process inherits which is started at the same
+// moment: it would hold a keeper's end for as long as it lives, and the keeper's
+// death would not be seen.
+func socketpair() (fds [2]int, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if fds, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0); err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	return fds, err
 }
 
 // Close ends the keeper that waits for a run. Keepers with a run go on, and panes.
