@@ -68,7 +68,9 @@ func (w *capWorld) file(s capStep, slug string) {
 	if res := w.ask(capPerson, board.VCardAdd, a); res.Err == nil {
 		var x struct{ ID string }
 		_ = json.Unmarshal(res.Data, &x)
+		w.mu.Lock() // the loop's goroutine may be in the middle of a race
 		w.cards = append(w.cards, x.ID)
+		w.mu.Unlock()
 	}
 }
 
@@ -84,6 +86,7 @@ func (w *capWorld) session(s capStep) {
 		if s.B%3 == 0 {
 			return
 		}
+		synctest.Wait() // a round between the two would plan with the session and start without it
 	}
 	code := int64([]int{0, 0, 0, 1, 1, 75}[s.B%6])
 	w.report(run.Node, board.Report{Kind: board.ReportExited, Run: run.ID, Code: &code})
@@ -170,6 +173,10 @@ func (w *capWorld) race(s capStep, node, slug string) {
 			return
 		}
 		w.before, w.quiet = nil, false
+		card := ""
+		if len(w.cards) > 0 {
+			card = w.cards[s.A%len(w.cards)]
+		}
 		w.mu.Unlock() // it is this request's turn: another one comes first
 		defer w.mu.Lock()
 		switch s.B % 4 {
@@ -183,8 +190,8 @@ func (w *capWorld) race(s capStep, node, slug string) {
 			w.set("n-"+node, x)
 			w.loop.Poke()
 		case 3:
-			if len(w.cards) > 0 && w.state("n-"+node).State == board.NodeOnline {
-				b, _ := json.Marshal(board.Start{Card: w.cards[s.A%len(w.cards)]}) // on a machine that is not chosen
+			if card != "" && w.state("n-"+node).State == board.NodeOnline {
+				b, _ := json.Marshal(board.Start{Card: card}) // on a machine that is not chosen
 				w.Do(w.t.Context(), &board.Request{Actor: capPerson, Verb: board.VStart, Args: b, Place: "n-" + node})
 			}
 		}
