@@ -42,7 +42,7 @@ func (s *Store) begin(r *record) error {
 		}
 	}
 	for p := s.cfg.Ports[0]; p+PortsPerCard-1 <= s.cfg.Ports[1]; p += PortsPerCard {
-		if used[p] {
+		if used[p] || s.heldElsewhere(p, r.Card) { // looked at first: a record is synced, and many may be held
 			continue
 		}
 		r.Port = p
@@ -99,12 +99,29 @@ func (s *Store) claimPort(port int, card string) bool {
 		case err != nil || to == mine:
 			return err == nil
 		}
-		if held, _ := filepath.Glob(filepath.Join(filepath.Dir(to), "*-"+filepath.Base(to)+".json")); len(held) > 0 {
+		if stands(to) {
 			return false
 		}
 		_ = os.Remove(link)
 	}
 	return false
+}
+
+// heldElsewhere tells that another card, of this node or of another one, has a
+// port. The claim decides: this only saves what leads to it.
+func (s *Store) heldElsewhere(port int, card string) bool {
+	dir := portClaims()
+	if dir == "" {
+		return false
+	}
+	to, err := os.Readlink(filepath.Join(dir, strconv.Itoa(port)))
+	return err == nil && to != filepath.Join(s.records(), card) && stands(to)
+}
+
+// stands tells whether a claim's card still has a workspace.
+func stands(claim string) bool {
+	held, _ := filepath.Glob(filepath.Join(filepath.Dir(claim), "*-"+filepath.Base(claim)+".json"))
+	return len(held) > 0
 }
 
 func (s *Store) freePort(r *record) {
