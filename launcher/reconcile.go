@@ -126,6 +126,7 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 	if err := r.adoptAll(ctx); err != nil {
 		return errors.Join(fmt.Errorf("launcher: %w", err), r.Close())
 	}
+	r.work.RestAll(r.liveNow)
 	if len(r.oldHooks()) > 0 {
 		r.swept = make(chan struct{})
 	}

@@ -54,14 +54,17 @@ func (r *Reconciler) live(card string) bool {
 }
 
 // liveNow is live, in the loop.
-func (r *Reconciler) liveNow(card string) bool {
+func (r *Reconciler) liveNow(card string) bool { return r.liveBut(card, nil) }
+
+// liveBut is liveNow for all runs of the card but one.
+func (r *Reconciler) liveBut(card string, but *run) bool {
 	for _, e := range r.errand {
 		if e.card == card && e.hook && !e.over() {
 			return true
 		}
 	}
 	for _, n := range r.runs {
-		if n.card != card {
+		if n.card != card || n == but {
 			continue
 		}
 		if n.link != nil || n.busy || n.stage == lease.StagePreparing || n.stage == lease.StageReady || n.stage == lease.StageSpawned ||
@@ -76,7 +79,13 @@ func (r *Reconciler) liveNow(card string) bool {
 // by its own word, and known, before its end is reported: the next start of the
 // card may be anywhere. False: it is being done, and wakes the loop.
 func (r *Reconciler) settled(n *run) bool {
-	if n.settled || n.spec == nil || n.spec.Kind != workspace.Worktree || n.session() != lease.SessionEnded {
+	if n.settled || n.spec == nil || n.spec.Kind == "" || n.session() != lease.SessionEnded {
+		return true
+	}
+	if n.spec.Kind != workspace.Worktree {
+		if n.settled = true; !r.liveBut(n.card, n) {
+			r.work.Rest(n.card)
+		}
 		return true
 	}
 	n.busy = true

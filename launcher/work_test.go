@@ -257,3 +257,15 @@ func TestSetupOfAnEarlierLifeIsEnded(t *testing.T) {
 		t.Errorf("alive %v, folder %v", alive(pid), exists(dir))
 	}
 }
+
+// WSP-01: ports are few and folders stay: a card that has no session here any more holds none.
+func TestPortsAreGivenBack(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	n := newNode(t, nil)
+	run := n.start("sh", "echo started")
+	n.gone(run)
+	held, err := filepath.Glob(filepath.Join(os.TempDir(), "muster-ports-*", "*"))
+	if err != nil || len(held) != 0 {
+		t.Errorf("after its session %v are held (%v)", held, err)
+	}
+}

@@ -55,7 +55,10 @@ func (s *Store) makeScratch(w *Want) (*record, error) {
 		}
 	}
 	if r != nil && r.State == stateReady {
-		return r, standing(r)
+		if err := standing(r); err != nil {
+			return nil, err
+		}
+		return r, s.again(r)
 	}
 	if r == nil {
 		r = &record{Card: w.Card, Kind: Scratch, Path: filepath.Join(s.dir(Scratch), w.Card), Spec: Scratch, State: stateMaking}

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
-// A card has [PortsPerCard] ports on a machine from MUSTER_PORT_BASE on, for as
-// long as it has a workspace there. The range lies below the one from which
-// systems take ports for outgoing connections.
+// A card has [PortsPerCard] ports on a machine from MUSTER_PORT_BASE on: with a
+// worktree for as long as that stands, in another folder for as long as a session
+// of it is there ([Store.Rest]): such folders stay, and would use up the range.
+// It lies below the one from which systems take ports for outgoing connections.
 const (
 	PortsPerCard = 10
 	FirstPort    = 20000
@@ -24,17 +27,16 @@ const (
 func (s *Store) begin(r *record) error {
 	s.mu.Lock() // two cards that are made at once must not get the same
 	defer s.mu.Unlock()
-	list, _, err := s.all()
+	own, err := s.ofCard(r.Card)
 	if err != nil {
 		return err
 	}
-	used := map[int]bool{}
-	for _, x := range list {
-		if x.Card == r.Card {
-			r.Port = max(r.Port, x.Port)
-		} else {
-			used[x.Port] = true
-		}
+	for _, x := range own {
+		r.Port = max(r.Port, x.Port)
+	}
+	used, err := s.worktreePorts(r.Card)
+	if err != nil {
+		return err
 	}
 	if r.Port != 0 && !used[r.Port] {
 		if ok, err := s.claim(r); ok || err != nil {
@@ -51,6 +53,60 @@ func (s *Store) begin(r *record) error {
 		}
 	}
 	return errors.Join(fmt.Errorf("no ports are left for card %s: %d to %d are given to workspaces (see: muster gc --dry-run)", r.Card, s.cfg.Ports[0], s.cfg.Ports[1]), s.drop(r))
+}
+
+// again claims the ports of a workspace that stands. When another card has got
+// them while it was at rest, it gets others.
+func (s *Store) again(r *record) error {
+	if r.Port != 0 && s.claimPort(r.Port, r.Card) {
+		return nil
+	}
+	r.Port = 0
+	return s.begin(r)
+}
+
+// worktreePorts are those that worktrees of other cards have, whatever became of their claims.
+func (s *Store) worktreePorts(card string) (map[int]bool, error) {
+	names, err := os.ReadDir(s.records())
+	if err != nil {
+		return nil, err
+	}
+	used := map[int]bool{}
+	for _, e := range names {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		other, ok2 := strings.CutPrefix(name, Worktree+"-")
+		if !ok || !ok2 || other == card {
+			continue
+		}
+		if r, err := s.load(Worktree, other); err == nil && r != nil {
+			used[r.Port] = true
+		}
+	}
+	return used, nil
+}
+
+// Rest gives back the ports of a card whose last session here is gone, unless it
+// has a worktree. No start of the card may be under way.
+func (s *Store) Rest(card string) {
+	list, err := s.ofCard(card)
+	if err != nil || slices.ContainsFunc(list, func(r *record) bool { return r.Kind == Worktree }) {
+		return
+	}
+	for _, r := range list {
+		s.freePort(r)
+	}
+}
+
+// RestAll does it for the cards that an earlier life of this node left.
+func (s *Store) RestAll(live func(card string) bool) {
+	dir := portClaims()
+	names, _ := os.ReadDir(dir) // without such a folder nothing is claimed
+	for _, e := range names {
+		to, err := os.Readlink(filepath.Join(dir, e.Name()))
+		if card := filepath.Base(to); err == nil && filepath.Dir(to) == s.records() && checkCard(card) == nil && !live(card) {
+			s.Rest(card)
+		}
+	}
 }
 
 func (s *Store) claim(r *record) (bool, error) {

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,4 +224,46 @@ func TestPorts(t *testing.T) {
 	full.cfg.Ports = [2]int{31000, 31009}
 	full.make(Want{Card: "web-1", Spec: "scratch"})
 	full.refused(Want{Card: "web-2", Spec: "scratch"}, "no ports are left")
+	full.Rest("web-1") // its session is gone, and its folder stays
+	full.make(Want{Card: "web-2", Spec: "scratch"})
+	full.refused(Want{Card: "web-1", Spec: "scratch"}, "no ports are left")
+	full.RestAll(func(card string) bool { return card == "web-2" })
+	full.refused(Want{Card: "web-1", Spec: "scratch"}, "no ports are left")
+	full.RestAll(func(string) bool { return false }) // a node that was killed before it gave them back
+	if p := full.make(Want{Card: "web-1", Spec: "scratch"}); p.Port != 31000 {
+		t.Errorf("the ports that are free are not those of the card: %d", p.Port)
+	}
+	full.Rest("web-1")
+	full.make(full.want("web-3"))
+	full.Rest("web-3")
+	full.refused(Want{Card: "web-1", Spec: "scratch"}, "no ports are left") // a worktree keeps its ports while it stands
+}
+
+// What a start costs does not grow with the ports that others hold: its record is
+// synced for its own only.
+func TestHeldPortsAreSeenFirst(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	g := newRig(t)
+	for i := range 20 {
+		g.make(Want{Card: fmt.Sprintf("web-%d", i), Spec: "scratch"})
+	}
+	recorded := 0
+	other := newRigAt(t, t.TempDir(), func(step string) {
+		if strings.HasPrefix(step, "recorded ") {
+			recorded++
+		}
+	})
+	other.make(Want{Card: "web-1", Spec: "scratch"})
+	first := recorded
+	recorded = 0
+	alone := newRigAt(t, t.TempDir(), func(step string) {
+		if strings.HasPrefix(step, "recorded ") {
+			recorded++
+		}
+	})
+	t.Setenv("TMPDIR", t.TempDir())
+	alone.make(Want{Card: "web-1", Spec: "scratch"})
+	if first != recorded {
+		t.Errorf("%d records were synced where 20 sets of ports are held, %d where none is", first, recorded)
+	}
 }
