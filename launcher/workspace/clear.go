@@ -1,12 +1,15 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Clear lets a card's workspaces on this machine go, and answers nil when none
@@ -52,7 +55,7 @@ func (s *Store) resume(r *record) (*record, error) {
 				return nil, err
 			}
 		}
-		r.State = stateReady
+		r.State, r.Was = cmp.Or(r.Was, stateReady), ""
 		return r, s.save(r)
 	case stateRemoving:
 		return nil, s.remove(r)
@@ -76,7 +79,7 @@ func (s *Store) clear(ctx context.Context, r *record, scratch bool) error {
 			return orWhy(r, "its tear-down failed: "+err.Error(), nil)
 		}
 	}
-	r.State = stateLeaving
+	r.State, r.Was = stateLeaving, r.State
 	if err := s.save(r); err != nil {
 		return err
 	}
@@ -152,7 +155,7 @@ func (s *Store) scratchStays(ctx context.Context, dir string, asked bool) (strin
 		return l.Work + " work: " + l.Why, err
 	}
 	if !asked {
-		return fmt.Sprintf("%d files (%s) of a scratch folder are nowhere else; to delete them: muster gc --scratch", n, Bytes(size)), nil
+		return fmt.Sprintf("%d files (%s) of a scratch folder are nowhere else; to delete them: muster gc --scratch", n, humanize.Bytes(uint64(size))), nil
 	}
 	return "", nil
 }

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -201,17 +200,4 @@ func measure(dir string) (files int, bytes int64) {
 		return nil
 	})
 	return files, bytes
-}
-
-// Bytes is a size for people.
-func Bytes(n int64) string {
-	units := []string{"B", "KB", "MB", "GB", "TB"}
-	f, i := float64(n), 0
-	for f >= 1000 && i < len(units)-1 {
-		f, i = f/1000, i+1
-	}
-	if i == 0 || f >= 100 {
-		return fmt.Sprintf("%.0f %s", f, units[i])
-	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
 }

@@ -28,6 +28,7 @@ type record struct {
 	Card  string `json:"card"`
 	Kind  string `json:"kind"`
 	State string `json:"state"`
+	Was   string `json:"was,omitempty"` // while leaving: the state that it goes back to when it stays
 	Path  string `json:"path"`
 	Spec  string `json:"spec"` // as it was asked for
 	Port  int    `json:"port"`

@@ -159,6 +159,30 @@ func TestSetupRunsOnce(t *testing.T) {
 	}
 }
 
+// A workspace whose set-up failed and that could not go after all, because work
+// came into it at the last moment, is set up at its next start.
+func TestSetupComesAfterAStay(t *testing.T) {
+	var g *rig
+	g = newRigAt(t, t.TempDir(), func(step string) {
+		if step == "in the trash" {
+			g.write(filepath.Join(g.trash(), "worktree-web-1"), "late", "work of the last moment")
+		}
+	})
+	w := g.want("web-1")
+	w.Setup = `test -e ../../go || { echo no luck; exit 3; }; echo done > made.ign`
+	g.refused(w, "set-up", "no luck")
+	if err := g.Clear(context.Background(), "web-1"); err == nil || !strings.Contains(err.Error(), "stays") {
+		t.Fatalf("it went with the late file: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(g.dir, "data", "go"), nil, 0o600))
+	p := g.make(w)
+	for _, name := range []string{"made.ign", "late"} {
+		if !g.stands(filepath.Join(p.Path, name)) {
+			t.Errorf("%s is not there", name)
+		}
+	}
+}
+
 // Files that git ignores are brought along from a repository that is a folder
 // here; nothing leads out of it, and one that a session changed is work.
 func TestBring(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"muster/cmd/muster/api"
@@ -84,25 +85,12 @@ func (a *app) printGc(l []api.GcItem, dry bool) {
 		} else {
 			kept += x.Size
 		}
-		t.row(orDash(x.Card), x.Kind, sizeText(x.Size), what, x.Path, x.Why)
+		t.row(orDash(x.Card), x.Kind, humanize.Bytes(uint64(x.Size)), what, x.Path, x.Why)
 	}
 	if len(l) == 0 {
 		a.printf("no workspaces on this machine\n")
 		return
 	}
 	t.print(a.io.Out)
-	a.printf("%s %s, %s stay\n", sizeText(freed), map[bool]string{true: "would go", false: "went"}[dry], sizeText(kept))
-}
-
-// sizeText is a number of bytes for people.
-func sizeText(n int64) string {
-	units := []string{"B", "KB", "MB", "GB", "TB"}
-	f, i := float64(n), 0
-	for f >= 1000 && i < len(units)-1 {
-		f, i = f/1000, i+1
-	}
-	if i == 0 || f >= 100 {
-		return fmt.Sprintf("%.0f %s", f, units[i])
-	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
+	a.printf("%s %s, %s stay\n", humanize.Bytes(uint64(freed)), map[bool]string{true: "would go", false: "went"}[dry], humanize.Bytes(uint64(kept)))
 }
