@@ -14,7 +14,7 @@ SEED     ?= 0
 CHECKS   ?= 5000
 RULES    ?= 20
 
-.PHONY: help build demo test lint rules model prove-1 prove-3 prove-4 bench cross clean
+.PHONY: help build demo test lint rules model prove-1 prove-3 prove-4 harness harness-install harness-newest bench cross clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -25,6 +25,8 @@ help:
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
 	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind, and $(ROUNDS) rounds of three real nodes'
 	@echo 'make prove-4   $(KILLS) kills of nodes and keepers at points of their work'
+	@echo 'make harness   the real agent programs (npm): presets against their options, whole cards against a fake model'
+	@echo 'make harness-newest   what changed in the newest versions of the agent programs'
 	@echo 'make bench     paired benchmarks with their baselines'
 	@echo 'make cross     linux and darwin, amd64 and arm64'
 
@@ -63,6 +65,16 @@ prove-3:
 prove-4:
 	@echo "prove-4: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
 	$(GO) test -tags failpoint ./launcher -run 'EveryPoint|Kills' -kills=$(KILLS) -kills.seed=$(SEED) -v -timeout=3h
+
+harness-install:
+	$(GO) run ./cmd/harness install
+
+harness: harness-install
+	$(GO) run ./cmd/skips $(SKIPS) -- -timeout=10m ./launcher/fakemodel ./launcher/harnesstest
+	$(GO) run ./cmd/skips $(SKIPS) -- -timeout=20m -run 'TestReal' ./cmd/muster/e2e
+
+harness-newest:
+	$(GO) run ./cmd/harness newest
 
 bench: build
 	$(BIN)/muster bench

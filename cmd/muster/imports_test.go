@@ -28,6 +28,8 @@ var importRules = []importRule{
 	{"raftstore/logstore", []string{"raftstore/logstore"}, "the log on disk is gated by itself and knows nothing of what it holds"},
 	{"scheduler", []string{"scheduler", "board"}, "the plan reads the board and asks the executor; it reaches no node and starts no process"},
 	{"launcher", []string{"launcher", "board"}, "a machine's processes follow what is recorded; how the record came is not its business"},
+	{"cmd/harness", []string{"board/workflow", "launcher/harnesstest"}, "it holds presets against programs and runs neither node nor session"},
+	{"launcher/fakemodel", nil, "a model server knows nothing of who asks it"},
 	{"cmd/rules", nil, "what breaks the product must not break with it"},
 	{"cmd/skips", nil, "the runner of the tests must not break with what it tests"},
 	{"cmd/muster", []string{"*"}, "the faces assemble the rooms"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -35,6 +36,7 @@ var needs = map[string]need{
 	"a network namespace": {runs("unshare", "--net", "true"), "run as root on Linux, apt-get install util-linux"},
 	"a mount":             {runs("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"), "run as root on Linux, apt-get install util-linux mount"},
 	"iproute2":            {anyProgram("ip"), "apt-get install iproute2"},
+	"agent programs":      {exists(agentFolder()), "make harness-install (npm and its registry)"},
 	"etcd":                {nil, "apt-get install etcd-server (benches only)"},
 }
 
@@ -136,4 +138,29 @@ func anyProgram(names ...string) func() bool {
 		}
 		return false
 	}
+}
+
+// exists tells whether something stands at a path.
+func exists(path string) func() bool {
+	return func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}
+}
+
+// agentFolder is the mark of a complete "make harness-install": it tells where the
+// programs are as launcher/harnesstest does, which this package must not import.
+func agentFolder() string {
+	dir := os.Getenv("MUSTER_AGENTS")
+	if dir == "" && isRoot() {
+		dir = "/var/cache/muster-agents"
+	}
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(cache, "muster-agents")
+	}
+	return filepath.Join(dir, "complete")
 }
