@@ -79,10 +79,10 @@ func boardApply(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.settled(); err != nil {
+	was, version := t.flowBefore(b), b.Workflow
+	if err := b.settled(t); err != nil {
 		return nil, err
 	}
-	was, version := t.flowNow(b), b.Workflow
 	if err := t.saveWorkflow(b, a.YAML); err != nil {
 		return nil, err
 	}
@@ -101,11 +101,16 @@ func boardApply(t *tx) (any, *Error) {
 	return map[string]any{"board": b.Slug, "version": b.Workflow, "moved": moved, "in_steps": later, "dry_run": a.DryRun}, nil
 }
 
-// settled refuses another change of what its cards are carried over to before the last of them is.
-func (b *Board) settled() *Error {
-	if b.Carry != "" {
+// settled refuses another change of what its cards are carried over to before the last of them is. A version that
+// cannot be used carries none over: what mends it is taken, and gives up what it had begun.
+func (b *Board) settled(t *tx) *Error {
+	if b.Carry == "" {
+		return nil
+	}
+	if _, err := t.flow(b); err == nil {
 		return Errorf(Conflict, "board %s: its cards are still being carried over to version %d", b.Slug, b.Workflow).WithCheck("migrate").WithHint("try again in a moment")
 	}
+	b.carried()
 	return nil
 }
 
@@ -129,8 +134,11 @@ func (t *tx) saveWorkflow(b *Board, yaml string) *Error {
 
 func (t *tx) board(slug string) (*Board, *Error) {
 	b := GetBoard(t, orElse(slug, "default"))
-	if b == nil || b.Archived {
+	if b == nil {
 		return nil, Errorf(NotFound, "no board %q", clip(slug, 40)).WithHint("see: muster board list")
+	}
+	if b.Archived {
+		return nil, archived(b)
 	}
 	return b, nil
 }
@@ -159,7 +167,7 @@ func boardSet(t *tx) (any, *Error) {
 		b.Params = nil
 	}
 	if !bytes.Equal(old, b.Params) {
-		if err := b.settled(); err != nil {
+		if err := b.settled(t); err != nil {
 			return nil, err
 		}
 		if err := t.retell(b, was, old); err != nil {

@@ -220,6 +220,9 @@ func (t *tx) card(id string) (*Board, *Card, *Error) {
 	if b == nil {
 		return nil, nil, noCard(id) // its board is still being imported
 	}
+	if b.Archived {
+		return nil, nil, archived(b)
+	}
 	return b, c, nil
 }
 

@@ -26,11 +26,26 @@ func (t *tx) flowNow(b *Board) *flow {
 	return nil // it cannot be used: nobody has doors by it
 }
 
+// flowBefore is what a board's sessions were told by: the version in force, or where that cannot be used and its cards
+// were still being carried over to it, the one from before.
+func (t *tx) flowBefore(b *Board) *flow {
+	if fl := t.flowNow(b); fl != nil || b.Carry == "" {
+		return fl
+	}
+	if fl := t.env.Workflows.flow(t, b.Slug, b.CarryFrom, b.CarryParams); fl.err == nil {
+		return fl
+	}
+	return nil
+}
+
 // carryAll begins to carry the cards of a board over from a version and its parameters.
 func (t *tx) carryAll(b *Board, version uint64, params []byte) {
 	b.Carry, b.CarryFrom, b.CarryParams, b.CarrySeq = b.Prefix+"-", version, params, t.env.Seq
 	t.putDue(t.env.Now+1, DueCarry, b.Slug)
 }
+
+// carried: no card is left to carry over.
+func (b *Board) carried() { b.Carry, b.CarryFrom, b.CarryParams, b.CarrySeq = "", 0, nil, 0 }
 
 // much tells that a slice has written enough: one more card fits beside it.
 func (t *tx) much() bool {
@@ -86,7 +101,7 @@ func (t *tx) dueCarry(slug string) {
 	if more {
 		t.putDue(t.env.Now+1, DueCarry, slug)
 	} else {
-		b.Carry, b.CarryFrom, b.CarryParams, b.CarrySeq = "", 0, nil, 0
+		b.carried()
 		t.event(nil, Event{Kind: "board_migrated", Board: b.Slug, Payload: object("version", b.Workflow)})
 	}
 	t.putBoard(b)

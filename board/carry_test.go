@@ -241,3 +241,18 @@ func TestCarryingOverEnds(t *testing.T) {
 		t.Fatalf("card %s is in %s", c.ID, c.Status)
 	}
 }
+
+// M-22: a version that cannot be used while its cards are carried over does not keep out the one that mends it; a session
+// is told of what it may say now as if there had been none between.
+func TestUnusableVersionIsMended(t *testing.T) {
+	f, busy, _, rest := many(t, 700)
+	f.pane(GetCard(f.v, busy).Run)
+	f.must(f.person(VBoardApply), BoardApply{Board: "x", YAML: next()})
+	f.v.Apply(&Txn{Ops: []Op{{Table: TWorkflow, Key: WorkflowKey("x", GetBoard(f.v, "x").Workflow)}}})
+	f.ws = NewWorkflows()
+	f.must(f.person(VBoardApply), BoardApply{Board: "x", YAML: next()})
+	f.dues(carryPerStep + 40)
+	if c := GetCard(f.v, rest[690]); c.Status != "plan" || GetBoard(f.v, "x").Carry != "" {
+		t.Fatalf("card %s is in %s", c.ID, c.Status)
+	}
+}

@@ -37,6 +37,8 @@ func verbOf(name string) (verb, bool) {
 		return verb{byManager, boardApply}, true
 	case VBoardSet:
 		return verb{byManager, boardSet}, true
+	case VBoardArchive:
+		return verb{byManager, boardArchive}, true
 	case VCardAdd:
 		return verb{byRun, cardAdd}, true
 	case VCardEdit:

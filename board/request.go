@@ -29,39 +29,40 @@ type Result struct {
 
 // Verbs of requests, with the type of their args.
 const (
-	VFleetInit   = "fleet.init"   // FleetInit: the first up
-	VBoardCreate = "board.create" // BoardCreate
-	VBoardApply  = "board.apply"  // BoardApply
-	VBoardSet    = "board.set"    // BoardSet
-	VCardAdd     = "card.add"     // CardAdd
-	VCardEdit    = "card.edit"    // CardEdit
-	VCardPut     = "card.put"     // CardPut: a manager, past the workflow
-	VCardLink    = "card.link"    // CardLink
-	VCardUnlink  = "card.unlink"  // CardLink
-	VEvent       = "event"        // FireEvent
-	VStart       = "start"        // Start: by the scheduler (actor platform) or a person
-	VAdopt       = "adopt"        // Adopt, with a Vouch
-	VMove        = "move"         // Move
-	VForget      = "forget"       // Forget
-	VTokenCreate = "token.create" // TokenCreate
-	VTokenRevoke = "token.revoke" // TokenRevoke
-	VNodeJoin    = "node.join"    // NodeJoin, with the token's secret
-	VNodeUp      = "node.up"      // NodeUp: a start of a node, generation by compare-and-set
-	VNodeUpdate  = "node.update"  // NodeUpdate: what a node says of itself changed
-	VNodeVote    = "node.vote"    // NodeVote: a person promotes or demotes
-	VPause       = "pause"        // Pause: of the fleet or a board
-	VResume      = "resume"       // Pause, without Why
-	VDrain       = "node.drain"   // Drain: a node takes nothing new, or takes again
-	VNodeSet     = "node.set"     // NodeSet: what users of its socket may do
-	VNodeLabel   = "node.label"   // NodeLabel: a person's labels of a machine
-	VNodeRole    = "node.role"    // NodeRole: the leader records what Raft's configuration is
-	VNodeState   = "node.state"   // NodeState: the leader saw a node come or go
-	VReport      = "report"       // Report: a node's outbox item
-	VObserve     = "observe"      // Observe: the platform saw something about a run
-	VGone        = "gone"         // Gone: lease and margin passed, or a manager's word
-	VReasons     = "reasons"      // Reasons: why cards wait
-	VDue         = "due"          // DueArgs: due times that have come
-	VBarrier     = "barrier"      // nothing: a consistent read waits for its Seq
+	VFleetInit    = "fleet.init"    // FleetInit: the first up
+	VBoardCreate  = "board.create"  // BoardCreate
+	VBoardApply   = "board.apply"   // BoardApply
+	VBoardSet     = "board.set"     // BoardSet
+	VBoardArchive = "board.archive" // BoardArchive
+	VCardAdd      = "card.add"      // CardAdd
+	VCardEdit     = "card.edit"     // CardEdit
+	VCardPut      = "card.put"      // CardPut: a manager, past the workflow
+	VCardLink     = "card.link"     // CardLink
+	VCardUnlink   = "card.unlink"   // CardLink
+	VEvent        = "event"         // FireEvent
+	VStart        = "start"         // Start: by the scheduler (actor platform) or a person
+	VAdopt        = "adopt"         // Adopt, with a Vouch
+	VMove         = "move"          // Move
+	VForget       = "forget"        // Forget
+	VTokenCreate  = "token.create"  // TokenCreate
+	VTokenRevoke  = "token.revoke"  // TokenRevoke
+	VNodeJoin     = "node.join"     // NodeJoin, with the token's secret
+	VNodeUp       = "node.up"       // NodeUp: a start of a node, generation by compare-and-set
+	VNodeUpdate   = "node.update"   // NodeUpdate: what a node says of itself changed
+	VNodeVote     = "node.vote"     // NodeVote: a person promotes or demotes
+	VPause        = "pause"         // Pause: of the fleet or a board
+	VResume       = "resume"        // Pause, without Why
+	VDrain        = "node.drain"    // Drain: a node takes nothing new, or takes again
+	VNodeSet      = "node.set"      // NodeSet: what users of its socket may do
+	VNodeLabel    = "node.label"    // NodeLabel: a person's labels of a machine
+	VNodeRole     = "node.role"     // NodeRole: the leader records what Raft's configuration is
+	VNodeState    = "node.state"    // NodeState: the leader saw a node come or go
+	VReport       = "report"        // Report: a node's outbox item
+	VObserve      = "observe"       // Observe: the platform saw something about a run
+	VGone         = "gone"          // Gone: lease and margin passed, or a manager's word
+	VReasons      = "reasons"       // Reasons: why cards wait
+	VDue          = "due"           // DueArgs: due times that have come
+	VBarrier      = "barrier"       // nothing: a consistent read waits for its Seq
 )
 
 // FleetInit makes a one-node fleet with the board `default`.
@@ -90,6 +91,12 @@ type BoardApply struct {
 type BoardSet struct {
 	Board string                     `json:"board"`
 	Set   map[string]json.RawMessage `json:"set"`
+}
+
+// BoardArchive puts a board aside, or with Undo takes it back.
+type BoardArchive struct {
+	Board string `json:"board"`
+	Undo  bool   `json:"undo,omitempty"`
 }
 
 // CardFields are the fields a person gives a card. In an edit, nil leaves a field as it is.

@@ -126,7 +126,7 @@ func NodeOf(v board.View, n *board.Node, r board.Reading, leader string) Node {
 
 // BoardOf is a board as the API shows it; cards are counted when asked for.
 func BoardOf(v board.View, b *board.Board, count bool) Board {
-	x := Board{Slug: b.Slug, Prefix: b.Prefix, Label: b.Label, Home: b.Home, Zone: b.Zone, Keep: b.Keep, Workflow: b.Workflow, Created: at(b.Created)}
+	x := Board{Slug: b.Slug, Prefix: b.Prefix, Label: b.Label, Home: b.Home, Zone: b.Zone, Keep: b.Keep, Workflow: b.Workflow, Archived: b.Archived, Created: at(b.Created)}
 	if len(b.Params) > 0 {
 		_ = json.Unmarshal(b.Params, &x.Params)
 	}

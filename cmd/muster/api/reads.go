@@ -100,9 +100,14 @@ func (h *handler) node(r *http.Request, _ caller) (any, Fresh, error) {
 }
 
 func (h *handler) boards(r *http.Request, _ caller) (any, Fresh, error) {
-	list := []Board{}
+	list, all := []Board{}, r.URL.Query().Get("all") == "true"
 	i, err := h.read(r, func(v board.View) error {
-		board.EachBoard(v, func(b *board.Board) bool { list = append(list, BoardOf(v, b, true)); return true })
+		board.EachBoard(v, func(b *board.Board) bool {
+			if all || !b.Archived {
+				list = append(list, BoardOf(v, b, true))
+			}
+			return true
+		})
 		return nil
 	})
 	return list, i, err

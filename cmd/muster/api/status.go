@@ -44,6 +44,9 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 			return true
 		})
 		board.EachBoard(v, func(bd *board.Board) bool {
+			if bd.Archived {
+				return true
+			}
 			x := BoardOf(v, bd, true)
 			if x.Needs > 0 {
 				s.Notes = append(s.Notes, fmt.Sprintf("board %s: %d card(s) need a person: muster card list --board %s --attention", x.Slug, x.Needs, x.Slug))

@@ -87,6 +87,7 @@ type Board struct {
 	Profiles []string       `json:"profiles,omitempty"`
 	Paused   string         `json:"paused,omitempty"` // who and why
 	PausedAt *time.Time     `json:"paused_at,omitempty"`
+	Archived bool           `json:"archived,omitempty"` // put aside: nothing of it changes
 	Created  time.Time      `json:"created_at"`
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) boardCmd() *cobra.Command {
-	return group("board", "boards of cards", a.boardCreate(), a.boardApply(), a.boardSet(), a.boardList(), a.boardShow(), a.boardExport(), a.boardImport())
+	return group("board", "boards of cards", a.boardCreate(), a.boardApply(), a.boardSet(), a.boardList(), a.boardShow(), a.boardExport(), a.boardImport(), a.boardArchive())
 }
 
 func (a *app) boardCreate() *cobra.Command {
@@ -133,8 +133,13 @@ func (a *app) boardSet() *cobra.Command {
 }
 
 func (a *app) boardList() *cobra.Command {
-	return verb("list", "all boards", 0, 0, func(c *cobra.Command, _ []string) error {
-		ans, err := a.get(c.Context(), "/v1/boards", nil)
+	var all bool
+	c := verb("list", "the boards", 0, 0, func(c *cobra.Command, _ []string) error {
+		q := url.Values{}
+		if all {
+			q.Set("all", "true")
+		}
+		ans, err := a.get(c.Context(), "/v1/boards", q)
 		return show(a, ans, err, func(l []api.Board) (ids []string) {
 			for _, b := range l {
 				ids = append(ids, b.Slug)
@@ -142,6 +147,25 @@ func (a *app) boardList() *cobra.Command {
 			return ids
 		}, a.printBoards)
 	})
+	c.Flags().BoolVar(&all, "all", false, "archived ones as well")
+	return c
+}
+
+func (a *app) boardArchive() *cobra.Command {
+	var undo bool
+	c := verb("archive B", "put a board aside: its cards stay to be read, nothing of it changes or starts", 1, 1, func(c *cobra.Command, args []string) error {
+		ans, err := a.do(c.Context(), board.VBoardArchive, board.BoardArchive{Board: args[0], Undo: undo})
+		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.Board} }, func(r doneAnswer) {
+			if undo {
+				a.printf("board %s is back\n", r.Board)
+				return
+			}
+			a.printf("board %s is archived\n", r.Board)
+			a.hint("muster board list --all; back again: muster board archive %s --undo", r.Board)
+		})
+	})
+	c.Flags().BoolVar(&undo, "undo", false, "take it back")
+	return c
 }
 
 func (a *app) boardShow() *cobra.Command {

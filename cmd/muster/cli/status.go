@@ -145,7 +145,11 @@ func counts(cards map[string]int) string {
 func (a *app) printBoards(list []api.Board) {
 	t := a.table("BOARD", "PREFIX", "LABEL", "CARDS", "PAUSED")
 	for _, b := range list {
-		t.row(b.Slug, b.Prefix, b.Label, counts(b.Cards), cell{b.Paused, yellow})
+		rest := cell{b.Paused, yellow}
+		if b.Archived {
+			rest = cell{"archived", dim}
+		}
+		t.row(b.Slug, b.Prefix, b.Label, counts(b.Cards), rest)
 	}
 	t.print(a.io.Out)
 }
