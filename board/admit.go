@@ -32,6 +32,10 @@ func (c *capCount) counts(r *Room, h *Held) bool {
 		if h.Ended {
 			return false
 		}
+	case "turns":
+		if h.Idle { // until its node tells that it is idle, a session counts (SES-21)
+			return false
+		}
 	}
 	return c.applies(r, h)
 }

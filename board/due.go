@@ -151,6 +151,7 @@ func reasons(t *tx) (any, *Error) {
 		if c.Waits = (Reason{Check: x.Check, Text: clip(x.Text, 300), Since: since}); x.Check == "" {
 			c.Waits = Reason{}
 		}
+		t.reviewed(c)
 		t.put(TCard, c.ID, c) // not putCard: waiting is no change of the card
 	}
 	return nil, nil

@@ -307,6 +307,7 @@ func (st *step) settle() *Error {
 	st.tookPart()
 	st.answered()
 	st.mailEnds()
+	t.awaitReview(st.b, st.s.flow, c)
 	t.put(TEvent, st.ev.ID, st.ev)
 	t.putCard(c)
 	st.offer()

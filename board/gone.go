@@ -120,7 +120,7 @@ func (t *tx) stepHeld(r *Run, e lease.Effect) {
 func (t *tx) holdRow(r *Run) *Held {
 	return &Held{Run: r.ID, Card: r.Card, Board: r.Board, Slot: r.Slot, Node: r.Node, Profile: r.Profile, Harness: r.Harness, Model: r.Model,
 		Status: r.Status, Stored: r.Stored, Account: r.Account, Surface: r.Surface, Role: r.Role, Since: r.Claimed, Lease: r.Lease,
-		Ended: r.Verdict != "", Stopping: r.Stop != "", Manual: r.Session.Manual}
+		Ended: r.Verdict != "", Stopping: r.Stop != "", Manual: r.Session.Manual, Idle: r.Session.idle()}
 }
 
 // stepKept passes on what an act means for the run whose session was to be kept.

@@ -19,7 +19,7 @@ const lossWindow = 3600_000
 // told takes a change that a node saw of a session. It counts for a current run
 // only (INV-10), and nothing is written when it is no news (SUP-22).
 func (t *tx) told(r *Run, a *Report) *Error {
-	if c := GetCard(t, r.Card); c == nil || c.Run != r.ID || r.Launched == 0 {
+	if c := GetCard(t, r.Card); (c == nil || c.Run != r.ID || r.Launched == 0) && !t.stays(r, a) {
 		return superseded(r)
 	}
 	at := max(t.env.Now-max(a.Ago, 0), r.Claimed)
@@ -38,16 +38,14 @@ func (t *tx) told(r *Run, a *Report) *Error {
 		r.Session.Quiet = max(t.env.Now-max(a.Ago, 0), 1)
 	case ReportHeard:
 		r.Session.Quiet = 0
-	case ReportIdle:
-		r.Session.Silent, r.Session.Waiting = at, a.Waiting
-	case ReportBusy:
-		r.Session.Silent, r.Session.Waiting = 0, false
+	default:
+		r.Session.tell(a, at)
 	}
-	if was.SeenAt == r.SeenAt && was.MissingSince == r.MissingSince && was.Session.Quiet == r.Session.Quiet &&
-		was.Session.Silent == r.Session.Silent && was.Session.Waiting == r.Session.Waiting {
+	if was.SeenAt == r.SeenAt && was.MissingSince == r.MissingSince && was.Session.Quiet == r.Session.Quiet && was.Session.same(&r.Session) {
 		return nil
 	}
 	t.putRun(r)
+	t.turned(&was, r)
 	return t.watch(&was, r)
 }
 

@@ -28,7 +28,7 @@ func (w *world) twice(r *rapid.T, req *Request) Result {
 }
 
 var reportKinds = []string{ReportTaken, ReportLaunched, ReportRefused, ReportFailed, ReportExited, ReportGone, ReportSeen, ReportMissing,
-	ReportQuiet, ReportHeard, ReportIdle, ReportBusy}
+	ReportQuiet, ReportHeard, ReportIdle, ReportBusy, ReportDeaf, ReportHears}
 
 // happens does one thing that may happen to a card in a fleet with panes.
 func (w *world) happens(r *rapid.T, c *Card, names []string) {
@@ -116,6 +116,9 @@ func (w *world) reports(r *rapid.T, card string, run *Run) {
 	if a.Kind == ReportExited {
 		code := rapid.SampledFrom([]int64{0, 1, 75}).Draw(r, "code")
 		a.Code = &code
+	}
+	if a.Kind == ReportIdle {
+		a.For = rapid.SampledFrom([]string{"", TurnPermission, TurnQuestion, TurnLimit, "other"}).Draw(r, "for")
 	}
 	before := w.card(card)
 	w.twice(r, &Request{Actor: Actor{Kind: ActorNode, Node: run.Node}, Verb: VReport, Args: jsonOf(a)})

@@ -35,7 +35,7 @@ func report(t *tx) (any, *Error) {
 		return nil, t.reportExited(r, &a)
 	case ReportGone:
 		return nil, t.reportGone(r, &a)
-	case ReportSeen, ReportMissing, ReportQuiet, ReportHeard, ReportIdle, ReportBusy:
+	case ReportSeen, ReportMissing, ReportQuiet, ReportHeard, ReportIdle, ReportBusy, ReportDeaf, ReportHears:
 		return nil, t.told(r, &a)
 	case ReportWork:
 		if c := GetCard(t, r.Card); c == nil || c.Run != r.ID {

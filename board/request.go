@@ -320,6 +320,8 @@ const (
 	ReportHeard   = "heard"   // and now something was
 	ReportIdle    = "idle"    // a pane that is not in a turn (Ago: since its last message)
 	ReportBusy    = "busy"    // and now it is
+	ReportDeaf    = "deaf"    // its pane does not take the text that waits for it (Error: why)
+	ReportHears   = "hears"   // and now it does
 
 	ReportWork = "work" // what the workspace of a current run holds now, told before the run's own word (Work, Head)
 

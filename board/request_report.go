@@ -23,6 +23,8 @@ type Report struct {
 	ResumeFailed bool   `json:"resume_failed,omitempty"` // of spawn_failed: the session to go on with is not there (Error says why)
 	Pane         string `json:"pane,omitempty"`
 	Waiting      bool   `json:"waiting,omitempty"` // of idle: at a question to a person, or at a limit not yet reset
+	For          string `json:"for,omitempty"`     // of a waiting one: TurnPermission, TurnQuestion or TurnLimit (ResetAt: its end)
+	Text         string `json:"text,omitempty"`    // and what it asks
 	Closed       bool   `json:"closed,omitempty"`  // of exited: its user ended the pane
 	Work         string `json:"work,omitempty"`    // of exited and gone: what its workspace holds: saved, uncommitted, unpushed; "" not known
 	Output       string `json:"output,omitempty"`  // of done: the end of what a hook printed

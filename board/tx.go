@@ -29,11 +29,13 @@ func (t *tx) write(op Op) {
 
 func (t *tx) put(tab Table, key string, r record) {
 	t.write(Op{Table: tab, Key: key, Val: marshal(r)})
+	t.need(tab, key, r)
 }
 
 func (t *tx) del(tab Table, key string) {
 	if t.Has(tab, key) {
 		t.write(Op{Table: tab, Key: key, Delete: true})
+		t.need(tab, key, nil)
 	}
 }
 

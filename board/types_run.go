@@ -79,6 +79,12 @@ type Session struct {
 	Silent   int64  // its last message, once its node told that it is idle
 	Waiting  bool   // idle at a question to a person, or at a limit
 	Nudged   int64  // last ask (IDL-06)
+	Turn     string // Turn..., as its node told last; "" it did not
+	TurnAt   int64  // since when
+	Says     string // what it asks, or what limit it is at
+	Until    int64  // end of that limit, 0: not known
+	Deaf     int64  // its pane has not taken a text since
+	DeafWhy  string
 	unknown
 }
 
@@ -93,6 +99,12 @@ func (s *Session) fields(w *wire) {
 	w.int(8, &s.Silent)
 	w.bool(9, &s.Waiting)
 	w.int(10, &s.Nudged)
+	str(w, 11, &s.Turn)
+	w.int(12, &s.TurnAt)
+	str(w, 13, &s.Says)
+	w.int(14, &s.Until)
+	w.int(15, &s.Deaf)
+	str(w, 16, &s.DeafWhy)
 }
 
 func (r *Run) fields(w *wire) {
@@ -170,6 +182,7 @@ type Held struct {
 	Ended                                         bool  // the run has its verdict; the session is not gone yet
 	Stopping                                      bool  // a stop order stands
 	Manual                                        bool  // attached by hand: not a dispatcher session (SES-22)
+	Idle                                          bool  // its node told that it is in no turn (SES-21)
 	unknown
 }
 
@@ -192,6 +205,7 @@ func (h *Held) fields(w *wire) {
 	w.bool(16, &h.Ended)
 	w.bool(17, &h.Stopping)
 	w.bool(18, &h.Manual)
+	w.bool(19, &h.Idle)
 }
 
 // SlotRec is the lineage of a card's slot (SES-03): the session that its next

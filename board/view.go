@@ -39,6 +39,7 @@ const (
 	TStart                     // %016x (ms) "/" run id -> Held: the start of a run, kept for the longest round (M-15)
 	TImport                    // slug -> Import: a board that is not there yet
 	TCool                      // account -> Cooldown: a rate limit that is not over
+	TNeed                      // stored key of a card, run or delivery -> Need: it needs a person
 	tableEnd
 )
 
@@ -48,7 +49,7 @@ const Tables = int(tableEnd) - 1
 var tableNames = [...]string{TFleet: "fleet", TBoard: "board", TPrefix: "prefix", TWorkflow: "workflow", TCard: "card", TText: "text", TRun: "run",
 	THeld: "held", TEvent: "event", TLink: "link", TChild: "child", TOrder: "order", TNode: "node", TToken: "token",
 	TRequest: "request", TReqLog: "reqlog", TOutbox: "outbox", TDue: "due", TSlot: "slot", TSub: "sub", TNotice: "notice", TMailbox: "mailbox", TDelivery: "delivery", TWebhook: "webhook",
-	TStart: "start", TImport: "import", TCool: "cool"}
+	TStart: "start", TImport: "import", TCool: "cool", TNeed: "need"}
 
 func (t Table) String() string {
 	if t >= 1 && t < tableEnd {

@@ -127,6 +127,7 @@ func (w *world) sound(id string) {
 	if c.Stored != wf.StoredAs(c.Status) {
 		bad("stored as %q", c.Stored)
 	}
+	w.indexed(id)
 	live, held, slots := 0, 0, map[string]int{}
 	EachHeld(w.v, id, func(h *Held) bool {
 		if slots[h.Slot]++; slots[h.Slot] > 1 {

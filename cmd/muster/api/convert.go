@@ -28,9 +28,7 @@ func CardOf(v board.View, c *board.Card) Card {
 	} else if c.Waits.Check != "" {
 		x.Reason = &Reason{c.Waits.Check, c.Waits.Text, optAt(c.Waits.Since)}
 	}
-	if c.Attention.Check != "" {
-		x.Attention = &Attention{Kind: c.Attention.Check, Text: c.Attention.Text, Since: optAt(c.Attention.Since), Session: c.Run}
-	}
+	x.Attention = attentionOf(v, c)
 	if x.Labels == nil {
 		x.Labels = map[string]string{}
 	}
@@ -137,11 +135,9 @@ func BoardOf(v board.View, b *board.Board, count bool) Board {
 		x.Cards = map[string]int{}
 		board.EachGlance(v, b, func(c *board.Glance) bool {
 			x.Cards[c.Status]++
-			if c.Attention {
-				x.Needs++
-			}
 			return true
 		})
+		x.Needs = len(needy(v, b))
 	}
 	return x
 }

@@ -30,6 +30,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/cards/{id}/context": {h.context, nil},
 		"GET /v1/cards/{id}/diff":    {h.diff, asks{"stat": truth}},
 		"GET /v1/inbox":              {people(h.inbox), nil},
+		"GET /v1/attention":          {people(h.attention), asks{"board": anyText, "tag": anyText, "wait": truth}},
 		"GET /v1/sessions":           {people(h.sessions), nil},
 		"GET /v1/tokens":             {people(h.tokens), nil},
 		"GET /v1/rounds":             {people(h.rounds), asks{"n": number(1)}},
@@ -194,12 +195,25 @@ func (h *handler) cards(r *http.Request, who caller) (any, Fresh, error) {
 		if err := h.knownFilters(v, b, q); err != nil {
 			return err
 		}
-		board.EachCard(v, b, func(c *board.Card) bool {
-			if wanted(c, q) {
+		add := func(c *board.Card) bool {
+			if c != nil && wanted(c, q) {
 				list = append(list, CardOf(v, c))
 			}
 			return true
-		})
+		}
+		if q.Get("attention") != "true" {
+			board.EachCard(v, b, add)
+			return nil
+		}
+		for _, id := range needy(v, b) {
+			add(board.GetCard(v, id))
+		}
+		for i := range list {
+			if n := board.NeedsOf(v, list[i].ID); list[i].Attention == nil && len(n) > 0 {
+				x := needOf(v, n[0])
+				list[i].Attention = &x.Attention
+			}
+		}
 		return nil
 	})
 	byAge(list)
@@ -213,9 +227,6 @@ func wanted(c *board.Card, q url.Values) bool {
 		return len(list) == 0 || slices.Contains(list, val)
 	}
 	if len(q["status"]) == 0 && q.Get("all") != "true" && c.Stored == "archived" {
-		return false
-	}
-	if q.Get("attention") == "true" && c.Attention.Check == "" {
 		return false
 	}
 	for _, l := range q["label"] {
@@ -368,10 +379,10 @@ func (h *handler) sessions(r *http.Request, _ caller) (any, Fresh, error) {
 	list := []Session{}
 	f, err := h.read(r, func(v board.View) error {
 		board.EachHeld(v, "", func(x *board.Held) bool {
-			s := Session{Run: x.Run, Card: x.Card, Board: x.Board, Slot: x.Slot, Node: x.Node, Profile: x.Profile, Status: x.Status,
+			s := Session{Run: x.Run, Card: x.Card, Board: x.Board, Slot: x.Slot, Node: nodeName(v, x.Node), Profile: x.Profile, Status: x.Status,
 				Since: at(x.Since), LeaseS: x.Lease / 1000, Ended: x.Ended, Stopping: x.Stopping}
-			if n := board.GetNode(v, x.Node); n != nil {
-				s.Node = n.Name
+			if r := board.GetRun(v, x.Run); r != nil {
+				s.Turn, s.TurnSince = r.Session.Turn, optAt(r.Session.TurnAt)
 			}
 			list = append(list, s)
 			return true

@@ -10,6 +10,9 @@ import (
 	"muster/board"
 )
 
+// firstNeeds bounds how much of what needs a person a status tells in words.
+const firstNeeds = 5
+
 // status gathers the fleet at a glance, with what a person should know.
 func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, error) {
 	r := b.Readings(ctx)
@@ -48,13 +51,16 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 				return true
 			}
 			x := BoardOf(v, bd, true)
-			if x.Needs > 0 {
-				s.Notes = append(s.Notes, fmt.Sprintf("board %s: %d card(s) need a person: muster card list --board %s --attention", x.Slug, x.Needs, x.Slug))
-			}
 			if x.Paused != "" {
 				s.Pauses = append(s.Pauses, Pause{Of: "board", Name: x.Slug, By: bd.PausedBy, Why: bd.PausedWhy, Since: x.PausedAt})
 			}
 			s.Boards = append(s.Boards, x)
+			return true
+		})
+		board.EachNeed(v, nil, func(n *board.Need) bool {
+			if s.Needs++; len(s.First) < firstNeeds {
+				s.First = append(s.First, needOf(v, n))
+			}
 			return true
 		})
 		s.told(v)

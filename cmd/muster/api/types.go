@@ -217,6 +217,9 @@ type Status struct {
 	Notes    []string  `json:"notes"`
 	Time     time.Time `json:"time"`
 	Webhooks []Webhook `json:"webhooks,omitempty"`
+
+	Needs int    `json:"attention,omitempty"`       // how much needs a person
+	First []Need `json:"attention_first,omitempty"` // and some of it
 }
 
 // BoardDetail is a board with its cards, oldest first, and its statuses in the workflow's order.
@@ -240,6 +243,9 @@ type Session struct {
 	LeaseS   int64     `json:"lease_s,omitempty"`
 	Ended    bool      `json:"ended,omitempty"`    // its run has its verdict
 	Stopping bool      `json:"stopping,omitempty"` // it was told to stop
+
+	Turn      string     `json:"turn,omitempty"` // of a pane: busy, idle, permission, question or limit, as its node told
+	TurnSince *time.Time `json:"turn_since,omitempty"`
 }
 
 // Why explains where a card stands.

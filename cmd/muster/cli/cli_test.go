@@ -223,7 +223,7 @@ func story() *apitest.Fleet {
 
 // reads are all verbs that read, with their arguments.
 var reads = [][]string{{"status"}, {"node", "list"}, {"node", "show", "atlas"}, {"board", "list"}, {"board", "show"}, {"card", "list"}, {"card", "list", "--status", "done", "--status", "blocked"},
-	{"card", "list", "--attention"}, {"card", "list", "--board", "web"}, {"card", "show", "d-1"}, {"card", "show", "d-4"}, {"card", "show", "d-5"}, {"why", "d-3"}, {"why", "d-5", "--all"},
+	{"card", "list", "--attention"}, {"attention"}, {"card", "list", "--board", "web"}, {"card", "show", "d-1"}, {"card", "show", "d-4"}, {"card", "show", "d-5"}, {"why", "d-3"}, {"why", "d-5", "--all"},
 	{"runs", "d-2"}, {"log", "d-1"}, {"events", "--card", "d-1"}, {"dispatch", "--last"}, {"token", "list"}, {"version"},
 	{"diff", "d-1"}, {"diff", "d-1", "--stat"}, {"diff", "d-99"}, {"gc", "--dry-run"}, {"gc", "--scratch"}}
 

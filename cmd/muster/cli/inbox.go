@@ -15,7 +15,7 @@ import (
 
 // tellCmds are the verbs about who is told what.
 func (a *app) tellCmds() []*cobra.Command {
-	return []*cobra.Command{a.inboxCmd(), a.sendCmd(), a.subscribeCmd(false), a.subscribeCmd(true)}
+	return []*cobra.Command{a.attentionCmd(), a.inboxCmd(), a.sendCmd(), a.subscribeCmd(false), a.subscribeCmd(true)}
 }
 
 func (a *app) subscribeCmd(off bool) *cobra.Command {

@@ -49,6 +49,7 @@ func (a *app) printStatus(s *api.Status, ans *api.Answer, sessions []api.Session
 	}
 	a.printf("\nsessions: %d\n", s.Sessions)
 	a.printSessions(sessions)
+	a.printAttention(s)
 	for _, p := range s.Pauses {
 		a.printf("%s %s\n", a.color(yellow, pauseWords(p)), a.pauseText(p))
 	}
@@ -171,6 +172,8 @@ func (a *app) printSessions(list []api.Session) {
 			what = "stopping"
 		case s.Ended:
 			what = "its run is over"
+		case s.Turn != "" && s.TurnSince != nil:
+			what = turnWords(s.Turn) + " for " + a.since(*s.TurnSince)
 		}
 		t.row(s.Run, s.Node, orDash(s.Profile), a.since(s.Since), lease, cell{what, dim})
 	}
