@@ -38,7 +38,10 @@ func (d *GapDetector) Observe(boot, awake time.Duration) (Gap, bool) {
 // WatchSleep tells of each wake of the machine, and of each long stop of this
 // process, within half a second of it. The channel has one slot (a slow reader
 // finds the newest gap it had room for) and is closed when ctx ends.
-func WatchSleep(ctx context.Context) <-chan Gap {
+func WatchSleep(ctx context.Context) <-chan Gap { return WatchSleepBy(ctx, BootClock, AwakeClock) }
+
+// WatchSleepBy is WatchSleep with other clocks than the machine's: one that counts sleep, and one that does not.
+func WatchSleepBy(ctx context.Context, boot, awake func() time.Duration) <-chan Gap {
 	ch := make(chan Gap, 1)
 	go func() {
 		defer close(ch)
@@ -46,7 +49,7 @@ func WatchSleep(ctx context.Context) <-chan Gap {
 		tick := time.NewTicker(d.Every)
 		defer tick.Stop()
 		for {
-			if gap, ok := d.Observe(BootClock(), AwakeClock()); ok {
+			if gap, ok := d.Observe(boot(), awake()); ok {
 				select {
 				case ch <- gap:
 				default:

@@ -78,11 +78,14 @@ type Config struct {
 	Wall       func() time.Time     // default time.Now
 	BootID     string               // default this boot of the machine
 
-	transport raft.Transport           // tests: in place of Listener and Dial
-	openLog   func() (logStore, error) // tests: in place of logstore.Open
-	snaps     raft.SnapshotStore       // tests: in place of files
-	fault     func(op string) error    // tests: breaks one named operation of state or marker
-	persist   func()                   // tests: called when a snapshot begins to be written
+	// For tests and simulation: OpenLog in place of logstore.Open; Fault is asked before each named operation of state
+	// or marker, which fails with its answer, and may take its time.
+	OpenLog func() (LogStore, error)
+	Fault   func(op string) error
+
+	transport raft.Transport     // tests: in place of Listener and Dial
+	snaps     raft.SnapshotStore // tests: in place of files
+	persist   func()             // tests: called when a snapshot begins to be written
 }
 
 // DefaultConfig has the defaults of production.
@@ -157,8 +160,8 @@ func (c *Config) fill() {
 	if c.BootID == "" {
 		c.BootID = bootID()
 	}
-	if c.fault == nil {
-		c.fault = func(string) error { return nil }
+	if c.Fault == nil {
+		c.Fault = func(string) error { return nil }
 	}
 }
 

@@ -80,7 +80,7 @@ func gated(t *testing.T, tune func(*Config)) (*Store, *gateLog) {
 	t.Helper()
 	g := newGateLog()
 	_, s := single(t, func(c *Config) {
-		c.openLog = func() (logStore, error) { return g, nil }
+		c.OpenLog = func() (LogStore, error) { return g, nil }
 		if tune != nil {
 			tune(c)
 		}

@@ -47,7 +47,7 @@ func TestFailedLogWriteLatches(t *testing.T) {
 func TestFailedTermWriteLatches(t *testing.T) {
 	t.Parallel()
 	g := newGateLog()
-	s := newRig(t).node("n1", func(c *Config) { c.openLog = func() (logStore, error) { return g, nil } }).open()
+	s := newRig(t).node("n1", func(c *Config) { c.OpenLog = func() (LogStore, error) { return g, nil } }).open()
 	if err := s.Bootstrap(); err != nil {
 		t.Fatal(err)
 	}

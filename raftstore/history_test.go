@@ -80,7 +80,7 @@ func newHistory(t *testing.T, seed int64) *history {
 func (h *history) tune(n *histNode, name string, start time.Time, c *Config) {
 	c.Timers = LAN()
 	c.Snapshots = Snapshots{Entries: 15, Bytes: 1 << 30, Every: 400 * time.Millisecond, Trailing: 24}
-	c.openLog = func() (logStore, error) { return n.log, nil }
+	c.OpenLog = func() (LogStore, error) { return n.log, nil }
 	c.BootClock = func() time.Duration { return time.Since(start) }
 	c.Wall = func() time.Time { h.mu.Lock(); defer h.mu.Unlock(); return time.Now().Add(n.wall) }
 	c.BootID = fmt.Sprint("boot", n.boot)
@@ -93,7 +93,7 @@ func (h *history) tune(n *histNode, name string, start time.Time, c *Config) {
 		err = h.links.over(ctx, name, nodeOf(server), func() (err error) { out, err = clock(ctx, server); return err })
 		return out, err
 	}
-	c.fault = func(op string) error {
+	c.Fault = func(op string) error {
 		h.mu.Lock()
 		slow := time.Now().Before(n.slow)
 		h.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"muster/raftstore/logstore"
 )
 
-// logStore is what the store needs of the log on disk. *logstore.Log is one.
-type logStore interface {
+// LogStore is what the store needs of the log on disk. *logstore.Log is one, raftstoretest has one in memory.
+type LogStore interface {
 	raft.LogStore
 	raft.StableStore
 	IsMonotonic() bool
@@ -26,9 +26,9 @@ type logStore interface {
 const logDir = "log"
 
 // openLog opens the log; lazy leaves entries unread until they are asked for.
-func (s *Store) openLog(lazy bool) (logStore, error) {
-	if s.cfg.openLog != nil {
-		return s.cfg.openLog()
+func (s *Store) openLog(lazy bool) (LogStore, error) {
+	if s.cfg.OpenLog != nil {
+		return s.cfg.OpenLog()
 	}
 	return logstore.Open(s.cfg.LogKind, filepath.Join(s.cfg.Dir, logDir), logstore.Options{
 		MustExist: s.cfg.MustExist,
@@ -45,7 +45,7 @@ func (s *Store) openLog(lazy bool) (logStore, error) {
 // written or an entry cannot be read: here the store fails instead, and the
 // goroutine of Raft ends, so that the node can stop in order.
 type raftLog struct {
-	logStore
+	LogStore
 	fail    func(error)
 	applied func() uint64 // what the state has applied
 	running atomic.Bool   // Raft's own goroutines call (before, NewRaft does, on ours)
@@ -69,7 +69,7 @@ func (l *raftLog) lethal(err error) {
 
 // GetLog implements raft.LogStore.
 func (l *raftLog) GetLog(index uint64, e *raft.Log) error {
-	err := l.logStore.GetLog(index, e)
+	err := l.LogStore.GetLog(index, e)
 	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
 		l.lethal(err)
 	}
@@ -78,14 +78,14 @@ func (l *raftLog) GetLog(index uint64, e *raft.Log) error {
 
 // StoreLog implements raft.LogStore.
 func (l *raftLog) StoreLog(e *raft.Log) error {
-	err := l.logStore.StoreLog(e)
+	err := l.LogStore.StoreLog(e)
 	l.failed(err)
 	return err
 }
 
 // StoreLogs implements raft.LogStore.
 func (l *raftLog) StoreLogs(list []*raft.Log) error {
-	err := l.logStore.StoreLogs(list)
+	err := l.LogStore.StoreLogs(list)
 	l.failed(err)
 	return err
 }
@@ -99,7 +99,7 @@ func (l *raftLog) DeleteRange(lo, hi uint64) error {
 		l.fail(err)
 		return err
 	}
-	err := l.logStore.DeleteRange(lo, hi)
+	err := l.LogStore.DeleteRange(lo, hi)
 	l.failed(err)
 	return err
 }
@@ -121,17 +121,17 @@ func (l *raftLog) cutsApplied(lo, hi uint64) error {
 
 // Set implements raft.StableStore.
 func (l *raftLog) Set(key, val []byte) error {
-	err := l.logStore.Set(key, val)
+	err := l.LogStore.Set(key, val)
 	l.failed(err)
 	return err
 }
 
 // SetUint64 implements raft.StableStore.
 func (l *raftLog) SetUint64(key []byte, val uint64) error {
-	err := l.logStore.SetUint64(key, val)
+	err := l.LogStore.SetUint64(key, val)
 	l.lethal(err)
 	return err
 }
 
 // IsMonotonic implements raft.MonotonicLogStore: it must be forwarded, or Raft leaves a gap after an installed snapshot.
-func (l *raftLog) IsMonotonic() bool { return l.logStore.IsMonotonic() }
+func (l *raftLog) IsMonotonic() bool { return l.LogStore.IsMonotonic() }

@@ -25,7 +25,7 @@ func Open(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, log: cfg.Logger.With("component", "raftstore"), failed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.feed.subs = map[*Sub]struct{}{}
-	s.state = newState(s.ctx, cfg.Dir, cfg.MmapSize, cfg.fault)
+	s.state = newState(s.ctx, cfg.Dir, cfg.MmapSize, cfg.Fault)
 	s.trans = newTransport(s.ctx, &s.cfg)
 	s.votes = newConfirmer(s)
 	s.exec = newExecutor(s)
@@ -58,7 +58,7 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
-	s.logs = &raftLog{logStore: logs, fail: s.fail, applied: func() uint64 { return s.state.now().Applied }}
+	s.logs = &raftLog{LogStore: logs, fail: s.fail, applied: func() uint64 { return s.state.now().Applied }}
 	if s.snaps = s.cfg.snaps; s.snaps == nil {
 		if s.snaps, err = openSnapshots(s.cfg.Dir, s.cfg.Logger); err != nil {
 			return err
@@ -175,11 +175,11 @@ func (s *Store) closeFiles(clean bool) error {
 	if clean && err == nil {
 		var free uint32
 		if free, err = freeSum(s.state.path()); err == nil {
-			err = marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Free: free}.write(s.cfg.Dir, s.cfg.fault)
+			err = marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Free: free}.write(s.cfg.Dir, s.cfg.Fault)
 		}
 	}
 	if e := s.Err(); errors.Is(e, ErrDamaged) || errors.Is(e, logstore.ErrDamaged) {
-		err = errors.Join(err, marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Open: true, Suspect: true}.write(s.cfg.Dir, s.cfg.fault))
+		err = errors.Join(err, marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Open: true, Suspect: true}.write(s.cfg.Dir, s.cfg.Fault))
 	}
 	if s.logs != nil {
 		err = errors.Join(err, s.logs.Close())

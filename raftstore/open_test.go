@@ -307,7 +307,7 @@ func TestOpenAndCloseAreSafeAtEachStep(t *testing.T) {
 		n := base.copied(t)
 		writeMarker(t, n, marker{Server: n.server, Boot: "earlier", Open: true})
 		n.tune = func(c *Config) {
-			c.fault = func(at string) error {
+			c.Fault = func(at string) error {
 				if at == op {
 					return fmt.Errorf("injected at %s", at)
 				}

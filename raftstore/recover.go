@@ -30,7 +30,7 @@ func (s *Store) openState(m marker, unmarked error) ([]*raft.SnapshotMeta, error
 	}
 	if why != "" && there {
 		s.log.Warn("state is set aside and rebuilt from snapshot and log", "reason", why)
-		if err := s.cfg.fault("state-aside"); err != nil {
+		if err := s.cfg.Fault("state-aside"); err != nil {
 			return nil, err
 		}
 		if err := SetAside(s.cfg.Dir); err != nil {
@@ -38,7 +38,7 @@ func (s *Store) openState(m marker, unmarked error) ([]*raft.SnapshotMeta, error
 		}
 		there = false
 	}
-	if err := (marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Open: true}).write(s.cfg.Dir, s.cfg.fault); err != nil {
+	if err := (marker{Server: s.cfg.Server, Boot: s.cfg.BootID, Open: true}).write(s.cfg.Dir, s.cfg.Fault); err != nil {
 		return nil, fmt.Errorf("write %s: %w", markerFile, err)
 	}
 	if there {

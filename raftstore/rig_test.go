@@ -191,7 +191,7 @@ func (n *rigNode) config() Config {
 	if n.rig.links != nil {
 		c.Timers, c.transport = LAN(), n.rig.links.plug(nodeOf(n.server))
 	}
-	c.fault = func(op string) error {
+	c.Fault = func(op string) error {
 		if f := n.hook.Load(); f != nil {
 			return (*f)(op)
 		}

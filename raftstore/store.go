@@ -203,7 +203,7 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	c := &s.count
 	var disk logstore.Stats
-	if l, ok := s.logs.logStore.(interface{ Stats() logstore.Stats }); ok { // a log of a test need not count
+	if l, ok := s.logs.LogStore.(interface{ Stats() logstore.Stats }); ok { // a log of a test need not count
 		disk = l.Stats()
 	}
 	return Stats{

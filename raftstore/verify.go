@@ -32,7 +32,7 @@ func (s *Store) verifyLater(state, log bool) {
 		if state {
 			state = errors.Is(s.verifyState(), errCancelled)
 		}
-		if v, ok := s.logs.logStore.(verifier); ok && log {
+		if v, ok := s.logs.LogStore.(verifier); ok && log {
 			_ = v.Verify(s.ctx, checkPause) // it latches itself
 		}
 		log = false

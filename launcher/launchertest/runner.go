@@ -20,12 +20,18 @@ type Plan struct {
 	Fails    string // it cannot be started, because of this
 	Output   string // it says this, at once
 	Stubborn bool   // TERM does not end it
+
+	// Does is what it does while it lives: its answer is the exit code, and ctx ends with it; After and Code are not
+	// looked at then.
+	Does func(ctx context.Context) int64
 }
 
 // Runner is the twin of [launcher.Keepers]. Give Script and Now before use.
 type Runner struct {
 	Script func(*launcher.Spec) Plan
 	Now    func() lease.Instant
+	// Saw is told of each session when it begins to execute, and when it has ended; nil: nobody.
+	Saw func(s *launcher.Spec, lives bool)
 
 	mu   sync.Mutex
 	live map[string]*session // by folder
@@ -166,6 +172,10 @@ func (s *session) execute(plan Plan) *launcher.Exit {
 	if err := os.WriteFile(filepath.Join(s.dir, launcher.LogFile), []byte(plan.Output), 0o600); err != nil {
 		return &launcher.Exit{Error: err.Error()}
 	}
+	if s.r.Saw != nil {
+		s.r.Saw(s.spec, true)
+		defer s.r.Saw(s.spec, false)
+	}
 	s.mu.Lock()
 	s.pid, s.deadline = pid, s.spec.Deadline
 	s.mu.Unlock()
@@ -175,6 +185,8 @@ func (s *session) execute(plan Plan) *launcher.Exit {
 
 func (s *session) follow(plan Plan) *launcher.Exit {
 	begin, killAt, why := s.r.Now(), lease.Instant(0), ""
+	did := s.do(&plan)
+	defer did.end()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -206,6 +218,8 @@ func (s *session) follow(plan Plan) *launcher.Exit {
 		timer.Reset(max(0, min(look.Sub(now), time.Hour)))
 		select {
 		case <-timer.C:
+		case code := <-did.code:
+			return &launcher.Exit{Started: true, Code: &code, Error: why}
 		case <-s.kick:
 		case st := <-s.stop:
 			if killAt == 0 {
@@ -215,6 +229,27 @@ func (s *session) follow(plan Plan) *launcher.Exit {
 			return nil
 		}
 	}
+}
+
+// deed is what a session does by itself.
+type deed struct {
+	code chan int64
+	end  func()
+}
+
+func (s *session) do(plan *Plan) deed {
+	d := deed{code: make(chan int64, 1), end: func() {}}
+	if plan.Does != nil {
+		plan.After = -1
+		ctx, cancel := context.WithCancel(context.Background())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			d.code <- plan.Does(ctx)
+		}()
+		d.end = func() { cancel(); <-over }
+	}
+	return d
 }
 
 // handle is one node's connection to a session.

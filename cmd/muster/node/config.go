@@ -37,6 +37,7 @@ type Config struct {
 	Wall func() time.Time     // the machine's wall clock; nil is the machine's (tests let it be wrong)
 
 	Lease lease.Config // times of the contact; zero is the default
+	Seams Seams        // for simulation: in place of the machine
 
 	readWait time.Duration                      // how long a local read waits for what this node has answered to anybody (M-31); 0 is a second
 	hookWait func(failures int64) time.Duration // between two tries of a webhook; nil is the default

@@ -19,12 +19,14 @@ func (n *Node) sockets() (user, session string) {
 
 // openDoors lets people and sessions in, last of all.
 func (n *Node) openDoors() error {
-	user, session := n.sockets()
-	srv, err := api.Serve(backend{n}, api.Sockets{User: user, Session: session, InKeeperTree: n.launch.InKeeperTree, Logger: n.log.With("component", "api")})
-	if err != nil {
-		return err
+	if n.cfg.Seams.Mesh == nil {
+		user, session := n.sockets()
+		srv, err := api.Serve(backend{n}, api.Sockets{User: user, Session: session, InKeeperTree: n.launch.InKeeperTree, Logger: n.log.With("component", "api")})
+		if err != nil {
+			return err
+		}
+		n.api = srv
 	}
-	n.api = srv
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /join", n.serveJoin)
 	mux.HandleFunc("POST /twin", n.serveTwin)

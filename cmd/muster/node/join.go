@@ -40,12 +40,14 @@ func (n *Node) join(ctx context.Context) error {
 	if tok.Role != "node" {
 		return board.Errorf(board.Invalid, "this token is for the role %q, not for joining", tok.Role).WithHint("make one with: muster token create")
 	}
-	l, err := net.Listen("tcp", n.cfg.Listen) // the address must be known, and free, before anybody is told
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", n.cfg.Listen, err)
+	if n.cfg.Seams.Mesh == nil {
+		l, err := net.Listen("tcp", n.cfg.Listen) // the address must be known, and free, before anybody is told
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", n.cfg.Listen, err)
+		}
+		n.cfg.Listen = l.Addr().String()
+		l.Close()
 	}
-	n.cfg.Listen = l.Addr().String()
-	l.Close()
 	n.mem.Replica = n.cfg.Replica
 	up := n.about()
 	up.Addrs = []string{orElse(n.cfg.Advertise, n.cfg.Listen)}
@@ -77,7 +79,7 @@ func (n *Node) join(ctx context.Context) error {
 func (n *Node) joinAt(ctx context.Context, id, addr string, msg joinMsg) (*joinAns, error) {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
-	conn, err := mesh.DialDoor(ctx, n.ident, addr, func(got mesh.NodeID) error {
+	conn, err := n.dialDoor(ctx, addr, func(got mesh.NodeID) error {
 		if string(got) != id {
 			return board.Errorf(board.Refused, "the node at %s shows another key than the token says: it may be an impostor; nothing was sent to it", addr)
 		}

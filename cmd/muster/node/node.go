@@ -31,7 +31,7 @@ type Node struct {
 	mem   *saved // guarded by memMu once Open has started the mesh
 	trust trust
 
-	mesh   *mesh.Node
+	mesh   Mesh
 	store  *raftstore.Store
 	launch *launcher.Reconciler
 	lease  *leading
@@ -80,7 +80,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, log: cfg.Logger, contactNow: make(chan struct{}, 1), done: make(chan struct{}),
 		ready: make(chan struct{}), asked: make(chan struct{})}
-	n.clock, n.flows, n.space = lease.NewClock(cfg.Lease), board.NewWorkflows(), &space{dir: cfg.Data, ballast: ballast{dir: cfg.Data}}
+	n.clock, n.flows, n.space = lease.NewClock(cfg.Lease), board.NewWorkflows(), &space{dir: cfg.Data, look: cfg.Seams.Disk, ballast: ballast{dir: cfg.Data}}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.under, n.underEnd = context.WithCancel(context.Background())
 	return n, nil

@@ -83,11 +83,8 @@ func (n *Node) openMesh() error {
 		defer n.memMu.Unlock()
 		return mesh.About{Name: n.cfg.Name, Generation: n.mem.Generation}
 	}
-	m, err := mesh.New(c)
+	m, err := n.newMesh(c)
 	if err != nil {
-		return err
-	}
-	if err := m.Open(); err != nil {
 		return err
 	}
 	n.mesh = m
@@ -156,7 +153,7 @@ func (n *Node) startOver(cause error) error {
 	if err := n.refetch(cause.Error()); err != nil {
 		return err
 	}
-	n.mesh.Close() // the store has closed the listener that it was given
+	_ = n.mesh.Close() // the store has closed the listener that it was given
 	n.cfg.Listen = n.mem.Listen
 	return n.openMesh()
 }

@@ -9,6 +9,14 @@ import (
 // reading is what this machine says of itself with each contact (M-15): absent
 // figures are unknown, and unknown restricts nothing.
 func (n *Node) reading() board.Reading {
+	r := n.machine()
+	if n.cfg.Seams.Read != nil {
+		n.cfg.Seams.Read(&r)
+	}
+	return r
+}
+
+func (n *Node) machine() board.Reading {
 	r := board.Reading{Slots: n.slots(), Load: load1(), Pressure: "unknown"}
 	n.estop(&r)
 	if left, ok := n.space.left(); ok {

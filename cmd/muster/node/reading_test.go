@@ -39,7 +39,7 @@ func TestAlarmsNameTheMachine(t *testing.T) {
 	cfg.Wall = func() time.Time { return time.Now().Add(2 * time.Minute) }
 	b := open(t, cfg)
 	b.space.mu.Lock()
-	b.space.look, b.space.at = func(string) (int64, error) { return 5 << 20, nil }, time.Time{}
+	b.space.look, b.space.at = func() (int64, error) { return 5 << 20, nil }, time.Time{}
 	b.space.mu.Unlock()
 	for _, n := range []*Node{a, b} {
 		user, _ := n.sockets()

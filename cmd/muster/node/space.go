@@ -52,7 +52,7 @@ func growing(req *board.Request) bool {
 // space remembers the last look at a disk. Safe for concurrent use.
 type space struct {
 	dir     string
-	look    func(dir string) (free int64, err error) // nil: the disk's own word
+	look    func() (free int64, err error) // nil: the disk's own word
 	ballast ballast
 
 	mu   sync.Mutex
@@ -88,9 +88,9 @@ func (s *space) left() (int64, bool) {
 func (s *space) see() {
 	look := s.look
 	if look == nil {
-		look = diskFree
+		look = func() (int64, error) { return diskFree(s.dir) }
 	}
-	s.free, s.err = look(s.dir)
+	s.free, s.err = look()
 	s.at = time.Now()
 }
 

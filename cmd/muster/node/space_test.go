@@ -21,7 +21,7 @@ import (
 func (n *Node) setFree(free int64) {
 	n.space.mu.Lock()
 	defer n.space.mu.Unlock()
-	n.space.look, n.space.at = func(string) (int64, error) { return free, nil }, time.Time{}
+	n.space.look, n.space.at = func() (int64, error) { return free, nil }, time.Time{}
 }
 
 func (n *Node) testAsk(t *testing.T, verb string, args any) board.Result {
@@ -130,7 +130,7 @@ func TestBallast(t *testing.T) {
 	if err := syscall.Stat(s.ballast.path(), &on); err != nil || on.Blocks*512 < ballastBytes {
 		t.Errorf("it holds %d bytes on the disk, want %d (%v)", on.Blocks*512, ballastBytes, err)
 	}
-	s.look = func(string) (int64, error) {
+	s.look = func() (int64, error) {
 		if s.ballast.held() {
 			return spaceOut - 1, nil
 		}
@@ -226,7 +226,7 @@ func TestRoomToStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.space.look = func(string) (int64, error) { return free(), nil }
+		n.space.look = func() (int64, error) { return free(), nil }
 		err = n.Open(t.Context())
 		t.Cleanup(func() { n.Close() })
 		return n, err

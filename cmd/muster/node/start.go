@@ -44,7 +44,7 @@ func (n *Node) storeConfig() raftstore.Config {
 	}
 	c.Exec, c.MustExist = board.Exec, n.mem.Stored
 	c.Nodes, c.Workflows = n.lease.State, board.NewWorkflows()
-	c.BootClock = n.cfg.Boot
+	c.BootClock, c.Wall = n.cfg.Boot, n.cfg.Wall
 	c.AskTerm = func(ctx context.Context, server string) (uint64, error) {
 		var t uint64
 		err := n.call(ctx, nodeOf(server), "term", server, &t)
@@ -56,6 +56,9 @@ func (n *Node) storeConfig() raftstore.Config {
 		return time.UnixMilli(ms), err
 	}
 	c.OnCommit = n.push
+	if n.cfg.Seams.Store != nil {
+		n.cfg.Seams.Store(&c)
+	}
 	return c
 }
 
@@ -67,7 +70,7 @@ func (n *Node) openLauncher() error {
 		Send:  func(ctx context.Context, r *board.Request) board.Result { return n.report(ctx, *r) },
 		Clock: func() lease.Clock { return n.Clock() },
 		Repos: n.repos, Ports: n.cfg.Ports,
-		Now: n.now, Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log,
+		Now: n.now, Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log, Runner: n.cfg.Seams.Runner,
 	})
 	if err != nil {
 		return err

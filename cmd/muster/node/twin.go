@@ -35,7 +35,7 @@ func (n *Node) noTwin(ctx context.Context, addrs ...string) error {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, twinTimeout)
-		conn, err := mesh.DialDoor(ctx, n.ident, addr, func(got mesh.NodeID) error {
+		conn, err := n.dialDoor(ctx, addr, func(got mesh.NodeID) error {
 			if got != n.ident.ID {
 				return fmt.Errorf("node %s is there", got)
 			}

@@ -99,9 +99,16 @@ func (n *Node) setShortest(leases leaseTable, changed []raftstore.Key, all bool)
 	}
 }
 
+func (n *Node) sleeps(ctx context.Context) <-chan mesh.Gap {
+	if n.cfg.Seams.Awake != nil {
+		return mesh.WatchSleepBy(ctx, n.cfg.Boot, n.cfg.Seams.Awake)
+	}
+	return mesh.WatchSleep(ctx)
+}
+
 // watchSleep makes contact and rejoins before anything else after the machine slept.
 func (n *Node) watchSleep(ctx context.Context) error {
-	for g := range mesh.WatchSleep(ctx) {
+	for g := range n.sleeps(ctx) {
 		n.log.Info("woke", "slept", g.Slept, "stalled", g.Stalled)
 		n.mesh.Kick()
 		n.pokeContact()

@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"muster/board"
+)
+
+// CheckState holds one state, at one Seq, against what is true of every state, and answers what is wrong with it; most is
+// told how many sessions are at each place (nil: nobody).
+func CheckState(v board.View, most func(place string, n int)) (wrong []string) {
+	at, slots := map[string]int{}, map[string]string{}
+	running := map[string]bool{}
+	board.EachHeld(v, "", func(h *board.Held) bool {
+		if !h.Manual {
+			at["machine "+h.Node]++
+		}
+		if !h.Ended {
+			at["fleet"]++
+			at["board "+h.Board]++
+			at["profile "+h.Profile]++
+			running[h.Run] = true
+		}
+		slot := board.SlotKey(h.Card, h.Slot)
+		if other := slots[slot]; other != "" {
+			wrong = append(wrong, fmt.Sprintf("slot %s is held by %s and by %s", slot, other, h.Run))
+		}
+		slots[slot] = h.Run
+		r := board.GetRun(v, h.Run)
+		switch {
+		case r == nil:
+			wrong = append(wrong, fmt.Sprintf("session of %s is held, and there is no such run", h.Run))
+		case r.Gone != "":
+			wrong = append(wrong, fmt.Sprintf("session of %s is held, and gone (%s)", h.Run, r.Gone))
+		case r.Node != h.Node:
+			wrong = append(wrong, fmt.Sprintf("session of %s is held for %s, and its run is on %s", h.Run, h.Node, r.Node))
+		}
+		return true
+	})
+	caps := map[string]int{"board web": maxRunning, "fleet": maxFleet, "profile two": 2}
+	board.EachNode(v, func(n *board.Node) bool { caps["machine "+n.ID] = int(n.Slots); return true })
+	for place, n := range at {
+		if most != nil {
+			most(strings.Split(place, " ")[0], n)
+		}
+		if max, ok := caps[place]; ok && n > max {
+			wrong = append(wrong, fmt.Sprintf("%d sessions at %s, which takes %d", n, place, max))
+		}
+	}
+	board.EachCard(v, nil, func(c *board.Card) bool {
+		if c.Run == "" {
+			return true
+		}
+		r := board.GetRun(v, c.Run)
+		if r == nil || r.State == board.RunEnded || r.Card != c.ID {
+			wrong = append(wrong, fmt.Sprintf("card %s is worked by %s, which is over, of another card, or not there", c.ID, c.Run))
+		}
+		return true
+	})
+	sort.Strings(wrong)
+	return wrong
+}
+
+// Stuck answers what of a state stands still although nothing is broken any more: every card is finished, waits for a
+// reason that is told, or needs a person, and no order is left.
+func Stuck(v board.View, now int64) (list []string) {
+	board.EachCard(v, nil, func(c *board.Card) bool {
+		switch {
+		case c.Run != "":
+			list = append(list, fmt.Sprintf("card %s: run %s goes on", c.ID, c.Run))
+		case c.Stored == "done", c.Stored == "cancelled", c.Stored == "archived", c.Stored == "blocked", c.Stored == "triage":
+		case waitsForCards(v, c):
+		case c.Waits.Text == "":
+			list = append(list, fmt.Sprintf("card %s is %s, and nothing says why", c.ID, c.Status))
+		default:
+			list = append(list, fmt.Sprintf("card %s is %s: %s (%s)", c.ID, c.Status, c.Waits.Text, c.Waits.Check))
+		}
+		return true
+	})
+	board.EachHeld(v, "", func(h *board.Held) bool {
+		list = append(list, fmt.Sprintf("session of %s is held", h.Run))
+		return true
+	})
+	board.EachNode(v, func(n *board.Node) bool {
+		board.EachOrder(v, n.ID, func(o *board.Order) bool {
+			list = append(list, fmt.Sprintf("order %s (%s of %s) is %s", o.ID, o.Kind, o.Run, o.State))
+			return true
+		})
+		return true
+	})
+	return list
+}
+
+// waitsForCards is the one reason that lasts when nothing is broken and every machine is there.
+func waitsForCards(v board.View, c *board.Card) bool {
+	return slices.ContainsFunc(board.Parents(v, c.ID), func(id string) bool {
+		p := board.GetCard(v, id)
+		return p != nil && p.Stored != "done" && (p.Stored != "archived" || p.Previous != "done")
+	})
+}
+
+// model is a card: what users said of it, as a set, and its priority.
+type cardState struct {
+	said string // sorted, joined
+	prio int64
+}
+
+// Model is what users may see of cards. Who knows no outcome may have been the last of all.
+func Model() porcupine.Model {
+	return porcupine.Model{
+		Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {
+			by := map[string][]porcupine.Operation{}
+			for _, o := range ops {
+				card := o.Input.(op).Card
+				by[card] = append(by[card], o)
+			}
+			var out [][]porcupine.Operation
+			for _, list := range by {
+				out = append(out, list)
+			}
+			return out
+		},
+		Init: func() any { return cardState{} },
+		Step: func(state, input, output any) (bool, any) {
+			s, in := state.(cardState), input.(op)
+			switch {
+			case in.Kind == "read":
+				return in.Text == s.said && in.Prio == s.prio, s
+			case in.Refused:
+				return true, s
+			case in.Kind == "comment":
+				list := append(strings.Fields(s.said), in.Text)
+				sort.Strings(list)
+				return true, cardState{strings.Join(list, " "), s.prio}
+			}
+			return true, cardState{s.said, in.Prio}
+		},
+	}
+}
+
+// Linear checks what users saw; what cannot be decided in time counts as wrong.
+func Linear(ops []op, limit time.Duration) []string {
+	var list []porcupine.Operation
+	for _, o := range ops {
+		ret := o.Ret
+		if o.Open {
+			ret = o.Call.Add(24 * time.Hour)
+		}
+		list = append(list, porcupine.Operation{ClientId: o.User, Input: o, Call: o.Call.UnixNano(), Output: nil, Return: ret.UnixNano()})
+	}
+	switch porcupine.CheckOperationsTimeout(Model(), list, limit) {
+	case porcupine.Illegal:
+		return []string{fmt.Sprintf("the %d operations of the users have no order in which each saw what was before it%s", len(ops), culprit(ops))}
+	case porcupine.Unknown:
+		return []string{fmt.Sprintf("the %d operations of the users could not be judged in %v", len(ops), limit)}
+	}
+	return nil
+}
+
+// culprit is the first card whose operations have no order.
+func culprit(ops []op) string {
+	by := map[string][]op{}
+	for _, o := range ops {
+		by[o.Card] = append(by[o.Card], o)
+	}
+	if len(by) < 2 {
+		var s strings.Builder
+		for _, o := range ops {
+			fmt.Fprintf(&s, "\n    %s-%s user %d %s %q %d open=%t refused=%t", o.Call.Format("05.000"), o.Ret.Format("05.000"), o.User, o.Kind, o.Text, o.Prio, o.Open, o.Refused)
+		}
+		return s.String()
+	}
+	for _, list := range by {
+		if wrong := Linear(list, time.Minute); wrong != nil {
+			return ": " + wrong[0]
+		}
+	}
+	return ""
+}

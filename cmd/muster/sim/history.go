@@ -1,0 +1,266 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"muster/board"
+)
+
+// Caps of the board of a history.
+const (
+	maxRunning = 6
+	maxFleet   = 7
+)
+
+// Workflow is the board's.
+var Workflow = fmt.Sprintf(`
+version: 1
+name: web
+extends: default
+params: {reviewer: rev, lease: 12, grace: 2, failure_limit: 3, block_limit: 4, max_running: %d, max_fleet: %d, auto_decompose: false,
+  rate_limit_cooldown: 4, guard_auth: 4, guard_success: 0, guard_pr: 0}
+profiles:
+  sh: {harness: command, args: [sh, -c, work]}
+  two: {parent: sh, capacity: 2}
+  agent: {harness: command, verdict: explicit, args: [agent]}
+  rev: {harness: command, verdict: explicit, args: [review]}
+`, maxRunning, maxFleet)
+
+// Report is what came of a history.
+type Report struct {
+	Seed      uint64
+	Nodes     int
+	Violation []string
+	Counts    map[string]int
+	Notes     []string
+	Length    time.Duration // of fake time
+	Ops       []op
+	Most      map[string]int
+}
+
+// Run plays one history in a bubble.
+func Run(cfg Config) *Report {
+	f := New(cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := f.assemble(ctx, Workflow); err != nil {
+		f.bug("the fleet does not come up: %v", err)
+		f.stop()
+		return f.report()
+	}
+	f.note("the fleet is up: %d nodes", cfg.Nodes)
+	f.play(60 * time.Second)
+	f.calm(ctx)
+	f.settleDown(ctx)
+	f.final(ctx)
+	f.stop()
+	return f.report()
+}
+
+func (f *Fleet) report() *Report {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &Report{Seed: f.cfg.Seed, Nodes: f.cfg.Nodes, Violation: f.bugs, Counts: f.counts, Notes: f.notes, Length: f.at(), Ops: f.ops, Most: f.caps}
+}
+
+// play lets users and faults loose.
+func (f *Fleet) play(length time.Duration) {
+	end := time.Now().Add(length)
+	all := &cards{}
+	var users sync.WaitGroup
+	for n := range 4 {
+		users.Go(func() { f.user(n, all).life(end) })
+	}
+	h := &harm{f: f, rng: rand.New(rand.NewPCG(f.cfg.Seed, 3))}
+	look := time.NewTicker(250 * time.Millisecond)
+	defer look.Stop()
+	next := time.NewTimer(2 * time.Second)
+	defer next.Stop()
+	for time.Now().Before(end) {
+		select {
+		case m := <-f.dead:
+			h.bury(m)
+		case <-look.C:
+			f.compare()
+		case <-next.C:
+			h.strike()
+			next.Reset(time.Duration(200+h.rng.IntN(1600)) * time.Millisecond)
+		}
+	}
+	done := make(chan struct{})
+	go func() { users.Wait(); close(done) }()
+	for waiting := true; waiting; {
+		select {
+		case m := <-f.dead:
+			h.bury(m)
+		case <-done:
+			waiting = false
+		}
+	}
+}
+
+// compare holds the states of the nodes against each other: at one Seq all have one hash.
+func (f *Fleet) compare() {
+	for _, m := range f.machines {
+		p := m.up()
+		if p == nil || !p.ready.Load() {
+			continue
+		}
+		seq, hash := p.node.Store().SeqHash()
+		f.mu.Lock()
+		was, known := f.hashes[seq]
+		f.hashes[seq] = hash
+		f.mu.Unlock()
+		if known && was != hash {
+			f.bug("%s has another state than others had at Seq %d", m.Name, seq)
+		}
+	}
+}
+
+// calm ends every fault and starts what is down.
+func (f *Fleet) calm(ctx context.Context) {
+	f.note("calm: every fault ends")
+	f.net.calm()
+	for _, m := range f.machines {
+		m.with(func() { m.wall, m.slow, m.full = 0, 0, false })
+		m.stopAll(false)
+		if p := m.up(); p != nil {
+			p.fuse.Store(0)
+		}
+	}
+	for len(f.dead) > 0 {
+		m := <-f.dead
+		m.kill(false)
+	}
+	for _, m := range f.machines {
+		for wait := time.Now().Add(time.Minute); ; _ = pass(ctx, 200*time.Millisecond) {
+			p := m.up()
+			if p == nil {
+				p = m.start("", nil)
+			}
+			if p != nil && p.ready.Load() && p.ctx.Err() == nil {
+				break
+			}
+			if time.Now().After(wait) {
+				f.bug("%s does not come up after everything was healed", m.Name)
+				break
+			}
+		}
+	}
+	u := f.user(9, &cards{})
+	u.must(board.VResume, board.Pause{Board: "web"})
+	for _, m := range f.machines {
+		u.must(board.VDrain, board.Drain{Node: m.Name, End: true})
+	}
+}
+
+// must asks until it is done or refused.
+func (u *user) must(verb string, args any) {
+	for range 20 {
+		if out := u.ask(verb, args); !out.open && !out.none {
+			return
+		}
+	}
+	u.f.bug("%s has no outcome after everything was healed", verb)
+}
+
+// settleDown waits until nothing is under way any more.
+func (f *Fleet) settleDown(ctx context.Context) {
+	var stuck []string
+	begun := time.Now()
+	for end := begun.Add(3 * time.Minute); time.Now().Before(end); _ = pass(ctx, time.Second) {
+		f.compare()
+		if time.Since(begun) >= 30*time.Second { // no session works for so long
+			f.endHanging()
+		}
+		stuck = nil
+		p := f.machines[0].up()
+		if p == nil || !p.ready.Load() {
+			continue
+		}
+		if err := p.node.Store().View(func(v board.View) error { stuck = Stuck(v, v.Time()); return nil }); err != nil {
+			stuck = []string{err.Error()}
+		}
+		if len(stuck) == 0 {
+			return
+		}
+	}
+	f.bug("stuck after everything was healed: %s", strings.Join(stuck, "; "))
+}
+
+// endHanging is a person who looks at what goes on and does not end.
+func (f *Fleet) endHanging() {
+	var old []string
+	p := f.machines[0].up()
+	if p == nil || !p.ready.Load() {
+		return
+	}
+	_ = p.node.Store().View(func(v board.View) error {
+		board.EachCard(v, nil, func(c *board.Card) bool {
+			if c.Run != "" {
+				old = append(old, c.ID)
+			}
+			return true
+		})
+		return nil
+	})
+	u := f.user(9, &cards{})
+	for _, id := range old {
+		f.count("run ended by a person, because it hangs")
+		u.fire(id, "stop_run", map[string]any{"why": "it hangs"})
+	}
+}
+
+// final holds the end of a history against the invariants.
+func (f *Fleet) final(ctx context.Context) {
+	var most uint64
+	for _, m := range f.machines {
+		if p := m.up(); p != nil && p.ready.Load() {
+			_, seq := p.node.Store().Applied()
+			most = max(most, seq)
+		}
+	}
+	wait, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for _, m := range f.machines {
+		p := m.up()
+		if p == nil || !p.ready.Load() {
+			f.bug("%s is not up at the end", m.Name)
+			continue
+		}
+		if err := p.node.Store().WaitSeq(wait, most); err != nil {
+			f.bug("%s does not catch up with Seq %d: %v", m.Name, most, err)
+		}
+	}
+	f.compare()
+	u := f.user(9, &cards{})
+	seen := map[string]bool{}
+	for _, o := range slices.Clone(f.ops) {
+		if !seen[o.Card] {
+			seen[o.Card] = true
+			for tries := 0; !u.read(o.Card); tries++ {
+				if tries == 10 {
+					f.bug("no consistent read of %s after everything was healed", o.Card)
+					break
+				}
+			}
+		}
+	}
+	p := f.machines[0].up()
+	if p == nil {
+		return
+	}
+	_ = p.node.Store().View(func(v board.View) error {
+		for _, text := range CheckState(v, nil) {
+			f.bug("at the end: %s", text)
+		}
+		board.EachCard(v, nil, func(c *board.Card) bool { f.count("card ends " + c.Stored); return true })
+		return nil
+	})
+}

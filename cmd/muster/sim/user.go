@@ -1,0 +1,297 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"muster/board"
+	"muster/cmd/muster/api"
+)
+
+// op is one thing that a user did and that the models know: a comment, a priority, or a consistent read of both.
+type op struct {
+	User      int
+	Kind      string // comment, priority, read
+	Card      string
+	Text      string
+	Prio      int64
+	Open      bool // nobody knows whether it was done
+	Refused   bool
+	Call, Ret time.Time
+}
+
+// asked is a request and its last outcome.
+type asked struct {
+	req  board.Request
+	seq  uint64
+	code board.Code // "" is done
+	open bool
+	none bool // certainly not executed
+}
+
+// user is a person at the doors of all machines.
+type user struct {
+	f    *Fleet
+	n    int
+	rng  *rand.Rand
+	seen map[string]uint64 // highest Seq read at a process's door
+	all  *cards
+}
+
+// cards are known to every user.
+type cards struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (c *cards) add(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids = append(c.ids, id)
+}
+
+// one is some card, rather a young one; "" while there is none.
+func (c *cards) one(rng *rand.Rand) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ids) == 0 {
+		return ""
+	}
+	recent := min(len(c.ids), 12)
+	return c.ids[len(c.ids)-1-rng.IntN(recent)]
+}
+
+func (f *Fleet) user(n int, all *cards) *user {
+	return &user{f: f, n: n, rng: rand.New(rand.NewPCG(f.cfg.Seed, uint64(1000+n))), seen: map[string]uint64{}, all: all}
+}
+
+// request is what a manager asks at a door.
+func request(door api.Backend, verb string, args any) board.Request {
+	b, err := json.Marshal(args)
+	if err != nil {
+		panic(err) // of this package's own types
+	}
+	id, name := door.Self()
+	return board.Request{ID: door.MintID(), Verb: verb, Args: b, Actor: board.Actor{Kind: board.ActorPerson, Role: "manager", Name: "ann@" + name, Node: id}}
+}
+
+// life is what a user does until the end.
+func (u *user) life(end time.Time) {
+	for i := 0; time.Now().Before(end); i++ {
+		u.act(i)
+		_ = pass(context.Background(), time.Duration(100+u.rng.IntN(900))*time.Millisecond)
+	}
+}
+
+func (u *user) act(i int) {
+	card := u.all.one(u.rng)
+	k := u.rng.IntN(100)
+	switch {
+	case card == "" || k < 22:
+		u.add(card)
+	case k < 40:
+		text := fmt.Sprintf("u%d.%d", u.n, i)
+		o := op{User: u.n, Kind: "comment", Card: card, Text: text, Call: time.Now()}
+		u.record(o, u.fire(card, "comment", map[string]any{"text": text}))
+	case k < 52:
+		p := int64(u.rng.IntN(1000))
+		o := op{User: u.n, Kind: "priority", Card: card, Prio: p, Call: time.Now()}
+		u.record(o, u.ask(board.VCardEdit, board.CardEdit{Card: card, CardFields: board.CardFields{Priority: &p}}))
+	case k < 66:
+		u.read(card)
+	case k < 70:
+		u.glance()
+	case k < 74:
+		if other := u.all.one(u.rng); other != card {
+			u.ask(board.VCardLink, board.CardLink{Card: card, After: []string{other}})
+		}
+	case k < 76:
+		u.ask(board.VMove, board.Move{Card: card, Machine: []string{"any", u.f.machines[u.rng.IntN(len(u.f.machines))].Name}[u.rng.IntN(2)]})
+	case k < 78:
+		u.ask(board.VPause, board.Pause{Board: "web", Why: "sim"})
+		_ = pass(context.Background(), u.short())
+		u.ask(board.VResume, board.Pause{Board: "web"})
+	case k < 80:
+		m := u.f.machines[u.rng.IntN(len(u.f.machines))].Name
+		u.ask(board.VDrain, board.Drain{Node: m, Why: "sim", EndSessions: u.rng.IntN(2) == 0})
+		_ = pass(context.Background(), u.short())
+		u.ask(board.VDrain, board.Drain{Node: m, End: true})
+	case k < 83:
+		u.ask(board.VStart, board.Start{Card: card})
+	default:
+		event := []string{"unblock", "unblock", "reclaim", "stop_run", "cancel", "reopen", "archive", "complete", "request_changes", "forget", "specify", "reassign"}[u.rng.IntN(12)]
+		u.fire(card, event, map[string]any{"why": "sim", "summary": "by hand", "text": "again", "assignee": "sh"})
+	}
+}
+
+func (u *user) short() time.Duration { return time.Duration(u.rng.IntN(3000)) * time.Millisecond }
+
+func (u *user) add(parent string) {
+	title := fmt.Sprintf("card of %d", u.n)
+	who := []string{"sh", "agent", "agent", "two"}[u.rng.IntN(4)]
+	a := board.CardAdd{Board: "web", CardFields: board.CardFields{Title: &title, Assignee: &who}, Triage: u.rng.IntN(12) == 0}
+	if parent != "" && u.rng.IntN(6) == 0 {
+		a.After = []string{parent}
+	}
+	if u.rng.IntN(8) == 0 {
+		secs := int64(3)
+		a.MaxRuntime = &secs
+	}
+	got := u.ask(board.VCardAdd, a)
+	var ans struct {
+		ID string `json:"id"`
+	}
+	if got.code == "" && !got.open && !got.none && json.Unmarshal(got.data, &ans) == nil {
+		u.all.add(ans.ID)
+	}
+}
+
+func (u *user) fire(card, event string, payload map[string]any) outcome {
+	return u.ask(board.VEvent, board.FireEvent{Card: card, Event: event, Payload: payload})
+}
+
+// outcome is what a user knows after all tries.
+type outcome struct {
+	asked
+	data json.RawMessage
+}
+
+// ask asks until there is an outcome or patience ends: each try through another door, under the same id.
+func (u *user) ask(verb string, args any) outcome {
+	out := outcome{asked: asked{none: true}}
+	for try := range 8 {
+		m := u.f.machines[u.rng.IntN(len(u.f.machines))]
+		p := m.up()
+		if p == nil || !p.ready.Load() {
+			_ = pass(context.Background(), 150*time.Millisecond)
+			continue
+		}
+		door := p.node.Backend()
+		if out.req.ID == "" {
+			out.req = request(door, verb, args)
+			u.f.count("request")
+		} else {
+			id, name := door.Self()
+			out.req.Actor.Name, out.req.Actor.Node = "ann@"+name, id
+			u.f.count("request tried again through another node")
+		}
+		out.req.Retry = out.open
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(500+u.rng.IntN(5000))*time.Millisecond)
+		res := door.Do(ctx, out.req)
+		cancel()
+		switch {
+		case p.ctx.Err() != nil: // who asks a process that died gets no answer
+			out.open, out.none = true, false
+		case res.Err == nil:
+			out.seq, out.data, out.open, out.none = res.Seq, res.Data, false, false
+			u.f.keep(out.asked)
+			return out
+		case res.Err.Code == board.UnknownOutcome && res.Err.Check == board.CheckBelow:
+			u.f.count("request below the horizon")
+			u.f.keep(out.asked)
+			return out
+		case res.Err.Code == board.UnknownOutcome:
+			out.open, out.none = true, false
+		case res.Err.Code != board.Unavailable:
+			out.seq, out.code, out.open, out.none = res.Seq, res.Err.Code, false, false
+			u.f.keep(out.asked)
+			return out
+		}
+		_ = pass(context.Background(), time.Duration(50+u.rng.IntN(300)*(try+1))*time.Millisecond)
+	}
+	if out.open {
+		u.f.count("request of unknown outcome")
+	}
+	u.f.keep(out.asked)
+	return out
+}
+
+func (f *Fleet) keep(a asked) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, a)
+}
+
+// record keeps what the models look at.
+func (u *user) record(o op, got outcome) {
+	if got.none {
+		return
+	}
+	o.Ret, o.Open, o.Refused = time.Now(), got.open, got.code != ""
+	u.f.mu.Lock()
+	defer u.f.mu.Unlock()
+	u.f.ops = append(u.f.ops, o)
+}
+
+// read is a consistent read of a card, at any door.
+func (u *user) read(card string) bool {
+	doors := u.f.doors()
+	if len(doors) == 0 {
+		return false
+	}
+	o := op{User: u.n, Kind: "read", Card: card, Call: time.Now()}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	door := doors[u.rng.IntN(len(doors))]
+	fresh, err := door.Read(ctx, true, func(v board.View) error {
+		o.Text, o.Prio = CardText(v, card)
+		return nil
+	})
+	if err != nil {
+		u.f.count("consistent read without an answer")
+		return false
+	}
+	u.f.count("consistent read")
+	u.back(door, fresh.Index)
+	o.Ret = time.Now()
+	u.f.mu.Lock()
+	defer u.f.mu.Unlock()
+	u.f.ops = append(u.f.ops, o)
+	return true
+}
+
+// CardText is what the models know of a card: what users said, in order, and its priority.
+func CardText(v board.View, card string) (said string, prio int64) {
+	c := board.GetCard(v, card)
+	if c == nil {
+		return "", 0
+	}
+	var list []string
+	board.EachComment(v, c, func(m *board.Comment) bool {
+		if strings.HasPrefix(m.Body, "u") {
+			list = append(list, m.Body)
+		}
+		return true
+	})
+	slices.Sort(list)
+	return strings.Join(list, " "), c.Priority
+}
+
+// glance is a local read.
+func (u *user) glance() {
+	doors := u.f.doors()
+	if len(doors) == 0 {
+		return
+	}
+	door := doors[u.rng.IntN(len(doors))]
+	fresh, err := door.Read(context.Background(), false, func(board.View) error { return nil })
+	if err == nil {
+		u.f.count("local read")
+		u.back(door, fresh.Index)
+	}
+}
+
+// back holds a node's reads against each other: of one process they never go back.
+func (u *user) back(door api.Backend, index uint64) {
+	key := fmt.Sprintf("%p", door)
+	if was := u.seen[key]; index < was {
+		u.f.bug("a read goes back: Seq %d after %d", index, was)
+	}
+	u.seen[key] = index
+}
