@@ -152,7 +152,7 @@ func (s *Scope) profileOf(role string) (*workflow.Profile, *Error) {
 		return nil, ruleError("card "+s.card.ID, err)
 	}
 	if name == "" {
-		return nil, Errorf(Refused, "card %s: nobody plays the role %q", s.card.ID, role).WithCheck("unassigned").
+		return nil, Errorf(Refused, "card %s: no profile is set for the role %q", s.card.ID, role).WithCheck("unassigned").
 			WithHint("give it a profile: muster card edit %s --assignee PROFILE; or set params.default_assignee", s.card.ID)
 	}
 	return s.profileNamed(name)

@@ -47,7 +47,7 @@ func TestPlanFillsSlots(t *testing.T) {
 func TestPlanReasons(t *testing.T) {
 	r := newRig(t, shell, "atlas")
 	for name, tc := range map[string]struct{ profile, check, says string }{
-		"nobody":        {"", "unassigned", "nobody plays"},
+		"nobody":        {"", "unassigned", "no profile"},
 		"cap of zero":   {"none", "cap", "0 of 0"},
 		"needs a tool":  {"git", "requires", "git"},
 		"names no host": {"named", "machine", "names none"},

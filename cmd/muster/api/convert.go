@@ -113,6 +113,9 @@ func NodeOf(v board.View, n *board.Node, r board.Reading, leader string) Node {
 	if n.Draining {
 		x.Drain = &Pause{Of: "node", Name: n.Name, By: n.DrainBy, Why: n.DrainWhy, Since: optAt(n.DrainAt)}
 	}
+	if r.Estop {
+		x.EstopBy = &Pause{Of: "estop", Name: n.Name, By: r.EstopBy, Why: r.EstopWhy, Since: optAt(max(v.Time()-r.AgeMS-r.EstopMS, 1))}
+	}
 	board.EachHeld(v, "", func(h *board.Held) bool {
 		if h.Node == n.ID {
 			x.Running++

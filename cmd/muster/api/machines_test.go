@@ -43,3 +43,16 @@ func TestFullDisksAreToldByMachine(t *testing.T) {
 		t.Errorf("alarms %q", alarms)
 	}
 }
+
+// M-16: a node that starts nothing says by whose hand, since when and why.
+func TestEstopIsExplained(t *testing.T) {
+	v := board.NewMemView()
+	r := board.Reading{State: board.NodeOnline, Estop: true, EstopBy: "ann", EstopWhy: "it smokes"}
+	x := NodeOf(v, &board.Node{ID: "n-a", Name: "a"}, r, "")
+	if e := x.EstopBy; e == nil || e.By != "ann" || e.Why != "it smokes" || e.Of != "estop" {
+		t.Errorf("%+v", e)
+	}
+	if x := NodeOf(v, &board.Node{ID: "n-a", Name: "a"}, board.Reading{}, ""); x.EstopBy != nil {
+		t.Errorf("without the file: %+v", x.EstopBy)
+	}
+}

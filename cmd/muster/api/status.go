@@ -36,8 +36,7 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 			}
 			if x.Estop {
 				s.Alarms = append(s.Alarms, fmt.Sprintf("%s starts nothing: ESTOP", n.Name))
-				said := r.Nodes[n.ID]
-				s.Pauses = append(s.Pauses, Pause{Of: "estop", Name: n.Name, By: said.EstopBy, Why: said.EstopWhy, Since: optAt(max(v.Time()-said.AgeMS-said.EstopMS, 1))})
+				s.Pauses = append(s.Pauses, *x.EstopBy)
 			}
 			if x.Drain != nil {
 				s.Pauses = append(s.Pauses, *x.Drain)

@@ -62,6 +62,7 @@ type Node struct {
 	Version        string            `json:"version"`
 	Generation     uint64            `json:"generation"`
 	Estop          bool              `json:"estop"`
+	EstopBy        *Pause            `json:"estop_by,omitempty"` // who set it, since when and why
 	FreeMB         int64             `json:"free_mb,omitempty"`
 	Load           float64           `json:"load,omitempty"`
 	DiskFreeMB     int64             `json:"disk_free_mb,omitempty"` // where its data is

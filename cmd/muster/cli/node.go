@@ -36,7 +36,7 @@ func (a *app) nodeShow() *cobra.Command {
 			a.fields([][2]string{
 				{"id", n.ID}, {"start", fmtUint(n.Generation)}, {"system", n.OS + "/" + n.Arch}, {"labels", dict(n.Labels)},
 				{"tools", join(n.Tools)}, {"always on", yesNo(n.AlwaysOn)}, {"vote", n.Vote}, {"draining", a.drainText(n)},
-				{"ESTOP", mark(n.Estop, "starts nothing while the file ESTOP is in its data folder")}, {"free memory", mb(n.FreeMB)},
+				{"ESTOP", a.estopText(n)}, {"free memory", mb(n.FreeMB)},
 				{"free disk", mb(n.DiskFreeMB) + mark(n.NoSpace, ": too little, it takes nothing new")}, {"workspaces", workspacesText(n)}, {"clock", clockText(n.ClockOffS)},
 			})
 		})
@@ -49,6 +49,14 @@ func (a *app) drainText(n api.Node) string {
 		return mark(n.Draining, "yes")
 	}
 	return a.pauseText(*n.Drain)
+}
+
+// estopText is who made a machine start nothing, since when, and why.
+func (a *app) estopText(n api.Node) string {
+	if n.EstopBy == nil {
+		return ""
+	}
+	return a.pauseText(*n.EstopBy) + "; it starts nothing while the file ESTOP is in its data folder"
 }
 
 // workspacesText is how many workspaces a machine has and what they take of its disk.

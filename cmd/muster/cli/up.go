@@ -179,7 +179,7 @@ func (a *app) up(ctx context.Context, u *upFlags, word string) error {
 		err = nil
 	}
 	if err == nil && !a.quiet && !a.json {
-		fmt.Fprintln(a.io.Err, "stopped; its sessions go on, the next up takes them up again")
+		fmt.Fprintln(a.io.Err, "stopped; its sessions go on, each until its lease is over: start the node again before that, and it takes them up")
 	}
 	return err
 }
