@@ -3,7 +3,6 @@ package board
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 )
 
 // handler decides one verb. It writes through t and answers with small data, or refuses.
@@ -139,6 +138,9 @@ func Exec(v View, req *Request, env *Env) (Txn, Result) {
 	}
 	t := newTx(v, req, env)
 	raw, err := t.decide()
+	if err != nil && unknownSender(err) {
+		return Txn{}, Result{Seq: v.Seq(), Err: err} // nobody that the fleet does not know makes it write, a retry's id included
+	}
 	if err != nil {
 		return Refuse(v, req, env, err)
 	}
@@ -201,7 +203,11 @@ func (t *tx) run() (any, *Error) {
 	if err := t.authorize(v.who); err != nil {
 		return nil, err
 	}
-	return v.exec(t)
+	data, err := v.exec(t)
+	if err == nil {
+		t.spend()
+	}
+	return data, err
 }
 
 // fits holds the bounds of one transaction, with room for what [tx.finish] adds
@@ -229,94 +235,6 @@ func args[T any](t *tx) (T, *Error) {
 		return a, Errorf(Invalid, "%s: %v", t.req.Verb, err)
 	}
 	return a, nil
-}
-
-// authorize finds out what the sender may do, from the state only: roles are
-// never taken from a request (architecture.md §6).
-func (t *tx) authorize(need who) *Error {
-	a := &t.req.Actor
-	switch need {
-	case byPlatform:
-		if a.Kind != ActorPlatform {
-			return Errorf(Refused, "%s is for the fleet itself", t.req.Verb)
-		}
-		return nil
-	case byNode:
-		if a.Kind != ActorNode {
-			return Errorf(Refused, "%s is for nodes", t.req.Verb)
-		}
-		return nil
-	}
-	switch a.Kind {
-	case ActorPlatform:
-		return nil
-	case ActorRun:
-		return t.authorizeRun(need)
-	case ActorPerson:
-		return t.authorizePerson(need)
-	}
-	return Errorf(Refused, "%s is not for a %s", t.req.Verb, a.Kind)
-}
-
-func (t *tx) authorizePerson(need who) *Error {
-	a := t.req.Actor
-	role := "manager"
-	if t.req.Secret != "" {
-		k := GetToken(t, HashSecret(t.req.Secret))
-		if k == nil || k.Expires != 0 && k.Expires < t.env.Now {
-			return Errorf(Refused, "this token is not known here, or has ended").WithHint("ask a manager for: muster token create")
-		}
-		role, a.Name = k.Role, TokenName(k.ID)
-	} else {
-		n := GetNode(t, a.Node)
-		if n == nil {
-			return Errorf(Refused, "node %s is not in the fleet's list", a.Node)
-		}
-		if n.Local != "" {
-			role = n.Local
-		}
-	}
-	have := map[string]int{"manager": 3, "member": 2, "viewer": 1}[role]
-	want := map[who]int{byManager: 3, byMember: 2, byRun: 2, byViewer: 1}[need]
-	if have < want {
-		return Errorf(Refused, "%s: the role %q may not do that", t.req.Verb, role).WithHint("a manager can change it: muster node set %s local=manager", a.Node)
-	}
-	t.req = t.as(Actor{Kind: ActorPerson, Role: role, Name: a.Name, Node: a.Node})
-	return nil
-}
-
-// authorizeRun takes a run's word only with its secret, and only while the run
-// is current (RUN-02, M-04, invariant 3).
-func (t *tx) authorizeRun(need who) *Error {
-	a := t.req.Actor
-	r := GetRun(t, a.Run)
-	if r == nil || t.req.Secret == "" || len(r.SecretHash) == 0 || HashSecret(t.req.Secret) != fmt.Sprintf("%x", r.SecretHash) {
-		return Errorf(Refused, "run %q is not known by that secret", a.Run).WithCheck("secret")
-	}
-	c := GetCard(t, r.Card)
-	if r.Gone != "" { // it dies with the session; one that went on has another secret (invariant 24)
-		return superseded(r)
-	}
-	if need == byViewer {
-		t.req = t.as(Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Node: a.Node, Run: r.ID})
-		return nil
-	}
-	if c == nil || c.Run != r.ID {
-		return Errorf(Refused, "run %s is over (%s): its words are no longer taken", r.ID, orElse(r.Outcome, "superseded")).
-			WithCheck("superseded").WithHint("see: muster runs %s", r.Card)
-	}
-	if need != byRun {
-		return Errorf(Refused, "%s is not for sessions", t.req.Verb)
-	}
-	t.req = t.as(Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Node: a.Node, Run: r.ID})
-	return nil
-}
-
-// as copies the request with another actor: the caller's is never changed.
-func (t *tx) as(a Actor) *Request {
-	r := *t.req
-	r.Actor = a
-	return &r
 }
 
 func orElse(s, other string) string {

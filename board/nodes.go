@@ -1,7 +1,6 @@
 package board
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -94,13 +93,8 @@ func nodeJoin(t *tx) (any, *Error) {
 		return nil, err
 	}
 	k := GetToken(t, HashSecret(a.Secret))
-	switch {
-	case k == nil:
-		return nil, Errorf(Refused, "this token is not known here: it was revoked, used up, or is of another fleet").WithHint("make a new one on a node of the fleet: muster token create")
-	case k.Expires != 0 && k.Expires < t.env.Now:
-		return nil, Errorf(Refused, "this token ended").WithHint("make a new one on a node of the fleet: muster token create")
-	case k.Role != "node":
-		return nil, Errorf(Refused, "this token is for the role %q, not for joining", k.Role).WithHint("make one with: muster token create")
+	if err := k.usable(t.env.Now, "node"); err != nil {
+		return nil, err
 	}
 	if err := t.checkNode(&a.Node); err != nil {
 		return nil, err
@@ -113,13 +107,7 @@ func nodeJoin(t *tx) (any, *Error) {
 	t.fillNode(n, &a.Node)
 	n.Generation = gen
 	t.putNode(n)
-	if k.Uses > 0 {
-		if k.Uses--; k.Uses == 0 {
-			t.del(TToken, k.ID)
-		} else {
-			t.putToken(k)
-		}
-	}
+	t.useToken(k)
 	t.event(nil, Event{Kind: "node_joined", Payload: jsonOf(map[string]any{"node": n.Name, "id": n.ID})})
 	return map[string]any{"generation": n.Generation, "fleet": GetFleet(t).ID}, nil
 }
@@ -224,54 +212,4 @@ func nodeState(t *tx) (any, *Error) {
 	t.putNode(n)
 	t.event(nil, Event{Kind: "node_" + a.State, Payload: jsonOf(map[string]any{"node": n.Name, "ago_s": a.Ago / 1000})})
 	return nil, nil
-}
-
-// tokenCreate stores a token by the hash of its secret: the secret itself never enters the state.
-func tokenCreate(t *tx) (any, *Error) {
-	a, err := args[TokenCreate](t)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case len(a.ID) != 64 || strings.Trim(a.ID, "0123456789abcdef") != "":
-		return nil, Errorf(Invalid, "a token's id is the SHA-256 of its secret, in hex")
-	case !slices.Contains([]string{"node", "manager", "member", "viewer"}, a.Role):
-		return nil, Errorf(Invalid, "token role %q: use node, manager, member or viewer", clip(a.Role, 40))
-	case !slices.Contains([]string{"", "manager", "member", "viewer", "none"}, a.Local):
-		return nil, Errorf(Invalid, "--local %q: use manager, member, viewer or none", clip(a.Local, 40))
-	case a.TTL < 0 || a.TTL > 366*24*3600 || a.Uses < 0 || a.Uses > 1_000_000:
-		return nil, Errorf(Invalid, "a token lives at most a year and is used at most a million times")
-	case GetToken(t, a.ID) != nil:
-		return nil, Errorf(Conflict, "that token exists")
-	}
-	k := &Token{ID: a.ID, Role: a.Role, Local: a.Local, Made: t.env.Now, Uses: a.Uses, By: t.req.Actor}
-	if a.TTL > 0 {
-		k.Expires = t.env.Now + a.TTL*1000
-		t.putDue(k.Expires, DueExpire, k.ID)
-	}
-	t.putToken(k)
-	t.event(nil, Event{Kind: "token_made", Payload: jsonOf(map[string]any{"id": k.ID[:8], "role": k.Role})})
-	return map[string]any{"id": k.ID[:8], "expires": k.Expires}, nil
-}
-
-// tokenRevoke ends a token by its id or the first characters of it.
-func tokenRevoke(t *tx) (any, *Error) {
-	a, err := args[TokenRevoke](t)
-	if err != nil {
-		return nil, err
-	}
-	var found []*Token
-	EachToken(t, func(k *Token) bool {
-		if len(a.ID) >= 4 && strings.HasPrefix(k.ID, a.ID) {
-			found = append(found, k)
-		}
-		return true
-	})
-	if len(found) != 1 {
-		return nil, Errorf(NotFound, "%d tokens begin with %q", len(found), clip(a.ID, 64)).WithHint("see: muster token list")
-	}
-	t.delDue(found[0].Expires, DueExpire, found[0].ID)
-	t.del(TToken, found[0].ID)
-	t.event(nil, Event{Kind: "token_revoked", Payload: jsonOf(map[string]any{"id": found[0].ID[:8]})})
-	return map[string]any{"id": fmt.Sprint(found[0].ID[:8])}, nil
 }

@@ -59,9 +59,6 @@ func (a Actor) Address() string {
 	return strings.ReplaceAll(name, "/", "_")
 }
 
-// TokenName is the name of who calls with a token.
-func TokenName(id string) string { return "token:" + id[:min(len(id), 8)] }
-
 // BoardSub is what a subscription to a whole board is on.
 func BoardSub(slug string) string { return "board:" + slug }
 

@@ -194,10 +194,10 @@ func TestPauseAndDrain(t *testing.T) {
 	refused(t, w.through(byAnn, VPause, Pause{}, ""), "", "says why")
 	refused(t, w.through(byAnn, VPause, Pause{Board: "none", Why: "x"}, ""), "", "none")
 	w.ok(VPause, Pause{Why: "upgrade"})
-	if f := GetFleet(w.v); f.PausedBy != "ann" || f.PausedWhy != "upgrade" || f.PausedAt != w.now {
+	if f := GetFleet(w.v); f.PausedBy != "ann@atlas" || f.PausedWhy != "upgrade" || f.PausedAt != w.now {
 		t.Fatalf("paused by %q at %d: %q", f.PausedBy, f.PausedAt, f.PausedWhy)
 	}
-	refused(t, w.start(id), "pause", "the fleet is paused by ann: upgrade")
+	refused(t, w.start(id), "pause", "the fleet is paused by ann@atlas: upgrade")
 	before := w.v.Seq()
 	w.ok(VPause, Pause{Why: "upgrade"})
 	if w.v.Seq() != before {
@@ -205,10 +205,10 @@ func TestPauseAndDrain(t *testing.T) {
 	}
 	w.ok(VResume, Pause{})
 	w.ok(VPause, Pause{Board: "web", Why: "release"})
-	refused(t, w.start(id), "pause", "board web is paused by ann: release")
+	refused(t, w.start(id), "pause", "board web is paused by ann@atlas: release")
 	w.ok(VResume, Pause{Board: "web"})
 	w.ok(VDrain, Drain{Node: "atlas", Why: "moves"})
-	if n := GetNode(w.v, "n-atlas"); !n.Draining || n.DrainBy != "ann" || n.DrainWhy != "moves" || n.DrainAt != w.now {
+	if n := GetNode(w.v, "n-atlas"); !n.Draining || n.DrainBy != "ann@atlas" || n.DrainWhy != "moves" || n.DrainAt != w.now {
 		t.Fatalf("%+v", n)
 	}
 	refused(t, w.start(id), "drain", "atlas is draining")
@@ -225,6 +225,6 @@ func TestPauseAndDrain(t *testing.T) {
 	}
 	w.started(id)
 	w.edit("atlas", func(n *Node) { n.Local = "member" })
-	refused(t, w.through(byAnn, VPause, Pause{Why: "x"}, ""), "", "member")
-	refused(t, w.through(byAnn, VDrain, Drain{Node: "atlas"}, ""), "", "member")
+	refused(t, w.through(byAnn, VPause, Pause{Why: "x"}, ""), CheckRole, "member")
+	refused(t, w.through(byAnn, VDrain, Drain{Node: "atlas"}, ""), CheckRole, "member")
 }

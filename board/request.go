@@ -215,6 +215,8 @@ type TokenCreate struct {
 	Local string `json:"local,omitempty"`
 	TTL   int64  `json:"ttl"` // seconds
 	Uses  int64  `json:"uses,omitempty"`
+	Name  string `json:"name,omitempty"`  // who calls with it
+	Board string `json:"board,omitempty"` // the one board it is for
 }
 
 // TokenRevoke ends a token.

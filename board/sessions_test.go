@@ -248,7 +248,7 @@ func TestForget(t *testing.T) {
 	if stops := w.orders(OrderStop); len(stops) != 1 || stops[0].Run != p.ID {
 		t.Fatalf("an open pane that was let go lives on: %+v", stops)
 	}
-	refused(t, w.ask(Actor{Kind: ActorPerson, Name: "x", Node: "n-none"}, VForget, Forget{Card: pane}).Err, "", "not in the fleet")
+	refused(t, w.ask(Actor{Kind: ActorPerson, Name: "x", Node: "n-none"}, VForget, Forget{Card: pane}).Err, CheckSpeaker, "not in the fleet")
 }
 
 // WFL-21, WFL-22, M-17, M-26: hooks and clean-up are orders for the node of the

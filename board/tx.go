@@ -10,6 +10,8 @@ type tx struct {
 	pos  map[tk]int // index in out of a key, so that a key is written once
 	n    int        // events so far
 	ords int        // orders so far
+
+	token *Token // that the request came with
 }
 
 func newTx(v View, req *Request, env *Env) *tx {

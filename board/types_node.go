@@ -80,8 +80,9 @@ func (n *Node) fields(w *wire) {
 type Token struct {
 	ID, Role, Local string
 	Expires, Made   int64
-	Uses            int64 // left; -1 without limit
+	Uses            int64 // left: machines that join, or changes made; 0 without a bound
 	By              Actor
+	Name, Board     string // who calls with it; the one board it is for
 	unknown
 }
 
@@ -93,6 +94,8 @@ func (t *Token) fields(w *wire) {
 	w.int(5, &t.Made)
 	w.int(6, &t.Uses)
 	w.nest(7, &t.By)
+	str(w, 8, &t.Name)
+	str(w, 9, &t.Board)
 }
 
 // Done is the stored outcome of a request id.

@@ -271,14 +271,14 @@ func TestLoopPause(t *testing.T) {
 		r.person(board.VPause, board.Pause{Why: "upgrade"})
 		id := r.add("sh")
 		synctest.Wait()
-		if w := r.card(id).Waits; w.Check != "pause" || !strings.Contains(w.Text, "ann: upgrade") {
+		if w := r.card(id).Waits; w.Check != "pause" || !strings.Contains(w.Text, "ann@atlas: upgrade") {
 			r.t.Fatalf("it waits for %+v", w)
 		}
 		r.person(board.VDrain, board.Drain{Node: "atlas"})
 		r.person(board.VPause, board.Pause{Board: "default", Why: "release"})
 		r.person(board.VResume, board.Pause{})
 		synctest.Wait()
-		if w := r.card(id).Waits; r.card(id).Run != "" || !strings.Contains(w.Text, "board default is paused by ann: release") {
+		if w := r.card(id).Waits; r.card(id).Run != "" || !strings.Contains(w.Text, "board default is paused by ann@atlas: release") {
 			r.t.Fatalf("it waits for %+v", w)
 		}
 		r.person(board.VResume, board.Pause{Board: "default"})

@@ -267,7 +267,7 @@ func (w *world) sender(st *Step, card string) (board.Request, error) {
 	if run == "" {
 		return board.Request{}, fmt.Errorf("nobody plays %s on card %s now; by is platform, manager, member, or the role of the card's run", by, orElse(st.Card, "(new)"))
 	}
-	return board.Request{Actor: board.Actor{Kind: board.ActorRun, Name: run, Run: run}, Secret: secretOf(run)}, nil
+	return board.Request{Actor: board.Actor{Kind: board.ActorRun, Name: run, Run: run, Node: board.GetRun(w.v, run).Node}, Secret: secretOf(run)}, nil
 }
 
 // playing is the run that has the role on a card: the card's own, or that of the card it is a part of. On no card

@@ -147,7 +147,7 @@ func (w *world) board(source []byte) error {
 	if _, err := w.exec(w.person(), board.VBoardCreate, board.BoardCreate{Slug: slug, Prefix: prefix, YAML: string(source)}); err != nil {
 		return told(err)
 	}
-	token := board.TokenCreate{ID: board.HashSecret(memberSecret), Role: "member"}
+	token := board.TokenCreate{ID: board.HashSecret(memberSecret), Role: "member", Name: "ben"}
 	_, err := w.exec(w.person(), board.VTokenCreate, token)
 	if err != nil {
 		return told(err)

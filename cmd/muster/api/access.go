@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/hex"
 	"net/http"
 	"time"
 
@@ -20,12 +19,11 @@ func (h *handler) mayRead(r *http.Request, c *caller) error {
 	case DoorSession:
 		return h.knowRun(r.Context(), c)
 	case DoorToken:
-		_, err := h.tokenRole(r.Context(), c.secret)
-		return err
+		return h.knowToken(r.Context(), c)
 	}
 	return h.look(r.Context(), func(v board.View) error {
 		if n := board.GetNode(v, c.actor.Node); n != nil && n.Local == "none" {
-			return board.Errorf(board.Refused, "users of this node's socket may do nothing (local=none)").WithHint("a manager can change it on another node: muster node set %s local=viewer", n.Name)
+			return board.Errorf(board.Refused, "users of this node's socket may do nothing (local=none)").WithCheck(board.CheckRole).WithHint("a manager can change it on another node: muster node set %s local=viewer", n.Name)
 		}
 		return nil
 	})
@@ -37,21 +35,17 @@ func (h *handler) look(ctx context.Context, fn func(board.View) error) error {
 	return err
 }
 
-// tokenRole is what a token lets its bearer be. A token for joining reads nothing.
-func (h *handler) tokenRole(ctx context.Context, secret string) (role string, err error) {
-	err = h.look(ctx, func(v board.View) error {
-		t := board.GetToken(v, board.HashSecret(secret))
-		if t == nil || t.Expires != 0 && t.Expires < max(v.Time(), time.Now().UnixMilli()) {
-			return board.Errorf(board.Refused, "this token is not known here, or has ended").WithHint("ask a manager for: muster token create --role viewer")
+// knowToken finds what a token lets its bearer be, for reads: its role, and the
+// one board it is for. A token for joining reads nothing.
+func (h *handler) knowToken(ctx context.Context, c *caller) error {
+	return h.look(ctx, func(v board.View) error {
+		k, err := board.Usable(v, c.secret, max(v.Time(), time.Now().UnixMilli()))
+		if err != nil {
+			return err
 		}
-		switch t.Role {
-		case "manager", "member", "viewer":
-			role = t.Role
-			return nil
-		}
-		return board.Errorf(board.Refused, "this token is for the role %q, not for calling", t.Role).WithHint("ask a manager for: muster token create --role viewer")
+		c.role, c.board, c.actor.Name = k.Role, k.Board, k.Who()
+		return nil
 	})
-	return role, err
 }
 
 // knowRun checks a session's secret against the hash in the state, and finds the
@@ -62,6 +56,7 @@ func (h *handler) knowRun(ctx context.Context, c *caller) error {
 	defer sub.Close()
 	wait, cancel := context.WithTimeout(ctx, sessionWait)
 	defer cancel()
+	node, _ := h.b.Self()
 	for {
 		known := false
 		err := h.look(ctx, func(v board.View) error {
@@ -70,11 +65,11 @@ func (h *handler) knowRun(ctx context.Context, c *caller) error {
 				return nil
 			}
 			known = true
-			if len(x.SecretHash) == 0 || board.HashSecret(c.secret) != hex.EncodeToString(x.SecretHash) {
-				return board.Errorf(board.Refused, "run %q is not known by that secret", clip(c.run)).WithCheck("secret")
+			if !x.Opens(node, c.secret) {
+				return board.Errorf(board.Refused, "run %q is not known by that secret", clip(c.run)).WithCheck(board.CheckSecret)
 			}
 			if x.Gone != "" {
-				return board.Errorf(board.Refused, "run %s is over: its secret opens nothing any more", x.ID).WithCheck("superseded")
+				return board.Errorf(board.Refused, "run %s is over: its secret opens nothing any more", x.ID).WithCheck(board.CheckSuperseded)
 			}
 			c.board = x.Board
 			return nil
@@ -88,24 +83,35 @@ func (h *handler) knowRun(ctx context.Context, c *caller) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return board.Errorf(board.Refused, "run %q is not known by that secret", clip(c.run)).WithCheck("secret")
+			return board.Errorf(board.Refused, "run %q is not known by that secret", clip(c.run)).WithCheck(board.CheckSecret)
 		}
 	}
 }
 
-// sees refuses what is not the session's own board; everybody else sees all.
+// bound tells whether the caller reads one board only: a session, or a token of one board.
+func (c caller) bound() bool { return c.board != "" }
+
+// sees refuses what is not on the caller's one board; everybody else sees all.
 func (c caller) sees(slug string) error {
-	if c.run != "" && slug != c.board {
-		return board.Errorf(board.Refused, "a session reads its own board, %s", c.board)
+	if c.bound() && slug != c.board {
+		return c.outside()
 	}
 	return nil
 }
 
-// people wraps a read that is not for sessions.
+// outside is the refusal of what is beyond the caller's one board.
+func (c caller) outside() *board.Error {
+	if c.run != "" {
+		return board.Errorf(board.Refused, "a session reads its own board, %s", c.board).WithCheck(board.CheckScope).WithHint("muster card show, muster card list, muster why")
+	}
+	return board.Errorf(board.Refused, "this token is for board %s alone", c.board).WithCheck(board.CheckScope).WithHint("ask a manager for one of the fleet: muster token create")
+}
+
+// people wraps a read of the fleet: not for sessions, and not for tokens of one board.
 func people(fn answerFunc) answerFunc {
 	return func(r *http.Request, c caller) (any, Fresh, error) {
-		if c.run != "" {
-			return nil, unread, board.Errorf(board.Refused, "a session reads its own board, %s", c.board).WithHint("muster card show, muster card list, muster why")
+		if c.bound() {
+			return nil, unread, c.outside()
 		}
 		return fn(r, c)
 	}

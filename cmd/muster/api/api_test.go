@@ -57,15 +57,18 @@ func door(t *testing.T, f *apitest.Fleet, secret string) *api.Client {
 	t.Helper()
 	srv := httptest.NewServer(api.Handler(f, api.DoorToken, nil))
 	t.Cleanup(srv.Close)
-	addr := srv.Listener.Addr().String()
-	c := &api.Client{Timeout: 5 * time.Second, Dial: func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", addr)
-	}}
+	c := &api.Client{Timeout: 5 * time.Second, Dial: dialTo(srv.Listener.Addr().String())}
 	if secret != "" {
 		c.Auth = "Bearer " + secret
 	}
 	return c
+}
+
+func dialTo(addr string) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", addr)
+	}
 }
 
 // golden holds got against testdata/NAME.

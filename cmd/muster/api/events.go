@@ -52,6 +52,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		s, err = h.open(r, c)
 	}
 	if err != nil {
+		h.denied(c, err)
 		send(w, nil, unread, err, "")
 		return
 	}
@@ -75,7 +76,7 @@ func (f filter) wants(e *board.Event) bool {
 func (h *handler) filterOf(r *http.Request, who caller) (filter, error) {
 	q := r.URL.Query()
 	f := filter{card: q.Get("card"), kind: q.Get("kind"), board: q.Get("board")}
-	if who.run != "" {
+	if who.bound() {
 		f.board = orElse(f.board, who.board)
 	}
 	if err := who.sees(f.board); err != nil || f.kind == "" && f.board == "" {

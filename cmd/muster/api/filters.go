@@ -41,7 +41,7 @@ func (h *handler) knownFilters(v board.View, b *board.Board, q map[string][]stri
 // kinds are those that events may have, on a board or on all.
 func (h *handler) kinds(r *http.Request, who caller) (any, Fresh, error) {
 	slug := r.URL.Query().Get("board")
-	if who.run != "" {
+	if who.bound() {
 		slug = who.board
 	}
 	var list []string

@@ -60,12 +60,11 @@ type Webhook struct {
 func (h *handler) inbox(r *http.Request, who caller) (any, Fresh, error) {
 	role := "manager"
 	name := who.actor.Address()
-	if h.door == DoorToken {
-		var err error
-		if role, err = h.tokenRole(r.Context(), who.secret); err != nil {
-			return nil, unread, err
-		}
-		name = board.TokenName(board.HashSecret(who.secret))
+	switch {
+	case who.run != "":
+		return nil, unread, who.outside()
+	case h.door == DoorToken:
+		role = who.role
 	}
 	x := Inbox{Who: name, Notices: []Notice{}}
 	fresh, err := h.read(r, func(v board.View) error {

@@ -260,6 +260,7 @@ func (s *plainConn) execute(ctx context.Context, head plainHead, body []byte) (i
 	}()
 	var d Do
 	c, err := h.callerOf(s.peer, head.authorization)
+	defer func() { h.denied(c, err) }()
 	if err == nil {
 		err = decodeBytes(body, &d)
 	}
@@ -268,7 +269,9 @@ func (s *plainConn) execute(ctx context.Context, head plainHead, body []byte) (i
 		return "", status, answer
 	}
 	d.ID = orElse(d.ID, head.id)
-	data, fresh, err := h.write(ctx, c, d, func(under string) { id = under })
+	var data any
+	var fresh Fresh
+	data, fresh, err = h.write(ctx, c, d, func(under string) { id = under })
 	status, answer = answerOf(data, fresh, err, id)
 	return id, status, answer
 }

@@ -19,7 +19,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/status":                 {people(h.status), nil},
 		"GET /v1/nodes":                  {people(h.nodes), nil},
 		"GET /v1/nodes/{id}":             {people(h.node), nil},
-		"GET /v1/boards":                 {people(h.boards), nil},
+		"GET /v1/boards":                 {h.boards, nil},
 		"GET /v1/boards/{slug}":          {h.board, nil},
 		"GET /v1/boards/{slug}/workflow": {h.workflow, nil},
 		"GET /v1/cards": {h.cards, asks{"board": anyText, "status": anyText, "assignee": anyText, "machine": anyText, "label": anyText,
@@ -29,8 +29,8 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/cards/{id}/why":     {h.why, nil},
 		"GET /v1/cards/{id}/context": {h.context, nil},
 		"GET /v1/cards/{id}/diff":    {h.diff, asks{"stat": truth}},
-		"GET /v1/inbox":              {people(h.inbox), nil},
 		"GET /v1/attention":          {people(h.attention), asks{"board": anyText, "tag": anyText, "wait": truth}},
+		"GET /v1/inbox":              {h.inbox, nil},
 		"GET /v1/sessions":           {people(h.sessions), nil},
 		"GET /v1/tokens":             {people(h.tokens), nil},
 		"GET /v1/rounds":             {people(h.rounds), asks{"n": number(1)}},
@@ -41,7 +41,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 	} {
 		mux.HandleFunc(path, h.wrap(h.reader(x.asks, x.fn)))
 	}
-	mux.HandleFunc("GET /v1/info", h.wrap(func(*http.Request, caller) (any, Fresh, error) { return h.b.Info(), unread, nil }))
+	mux.HandleFunc("GET /v1/info", h.wrap(h.reader(nil, func(*http.Request, caller) (any, Fresh, error) { return h.b.Info(), unread, nil })))
 	mux.HandleFunc("GET /v1/events", h.events)
 }
 
@@ -100,11 +100,14 @@ func (h *handler) node(r *http.Request, _ caller) (any, Fresh, error) {
 	return x, i, err
 }
 
-func (h *handler) boards(r *http.Request, _ caller) (any, Fresh, error) {
+func (h *handler) boards(r *http.Request, who caller) (any, Fresh, error) {
+	if who.run != "" {
+		return nil, unread, who.outside()
+	}
 	list, all := []Board{}, r.URL.Query().Get("all") == "true"
 	i, err := h.read(r, func(v board.View) error {
 		board.EachBoard(v, func(b *board.Board) bool {
-			if all || !b.Archived {
+			if (all || !b.Archived) && who.sees(b.Slug) == nil {
 				list = append(list, BoardOf(v, b, true))
 			}
 			return true
@@ -177,7 +180,7 @@ func (h *handler) workflow(r *http.Request, who caller) (any, Fresh, error) {
 
 func (h *handler) cards(r *http.Request, who caller) (any, Fresh, error) {
 	q := r.URL.Query()
-	if who.run != "" && q.Get("board") == "" {
+	if who.bound() && q.Get("board") == "" {
 		q.Set("board", who.board)
 	}
 	list := []Card{}
@@ -325,7 +328,7 @@ func (h *handler) tokens(r *http.Request, _ caller) (any, Fresh, error) {
 	list := []Token{}
 	i, err := h.read(r, func(v board.View) error {
 		board.EachToken(v, func(t *board.Token) bool {
-			list = append(list, Token{ID: t.ID[:min(8, len(t.ID))], Role: t.Role, Local: t.Local, Uses: t.Uses, Expires: optAt(t.Expires), Made: at(t.Made), By: ActorText(t.By)})
+			list = append(list, Token{ID: t.ID[:min(8, len(t.ID))], Role: t.Role, Name: t.Name, Board: t.Board, Local: t.Local, Uses: t.Uses, Expires: optAt(t.Expires), Made: at(t.Made), By: ActorText(t.By)})
 			return true
 		})
 		return nil
@@ -357,7 +360,7 @@ func (h *handler) dryRun(r *http.Request, _ caller) (any, Fresh, error) {
 
 func (h *handler) logs(r *http.Request, who caller) (any, Fresh, error) {
 	run, q := r.PathValue("id"), r.URL.Query()
-	if who.run != "" {
+	if who.bound() {
 		err := h.look(r.Context(), func(v board.View) error {
 			_, err := findCard(v, board.CardOfRun(run), who)
 			return err

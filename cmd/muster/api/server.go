@@ -117,6 +117,7 @@ func listenUnix(path string) (net.Listener, error) {
 type peerInfo struct {
 	name    string
 	refused string
+	check   string // of the refusal
 }
 
 type peerKey struct{}
@@ -125,17 +126,16 @@ func peerOf(c net.Conn, door Door, inTree func(int) bool) peerInfo {
 	p := peerInfo{}
 	uid, pid, ok := peerCred(c)
 	if !ok {
-		p.refused = "the system does not say who is at the other end of this socket"
+		p.refused, p.check = "the system does not say who is at the other end of this socket", board.CheckUser
 	} else {
 		p.name = strconv.Itoa(uid)
 		if u, err := user.LookupId(p.name); err == nil {
 			p.name = u.Username
 		}
 		if uid != os.Getuid() && uid != 0 {
-			p.refused = "this socket is another user's"
-		}
-		if door == DoorUser && inTree != nil && inTree(pid) {
-			p.refused = "a session speaks through its own socket (MUSTER_SOCKET), with its run's secret"
+			p.refused, p.check = "this socket is another user's", board.CheckUser
+		} else if door == DoorUser && inTree != nil && inTree(pid) {
+			p.refused, p.check = "a session speaks through its own socket (MUSTER_SOCKET), with its run's secret", board.CheckSocket
 		}
 	}
 	return p
@@ -149,6 +149,7 @@ type handler struct {
 	flows *board.Workflows
 
 	transfers slots // boards on their way in or out
+	strangers pace  // requests of who the state does not know, to the leader
 }
 
 // Handler is the API for one door.
@@ -196,7 +197,8 @@ type caller struct {
 	actor  board.Actor
 	secret string
 	run    string // of a session
-	board  string // a session's own
+	board  string // the one it reads: a session's own, or its token's; "" for all
+	role   string // of a token, once it is known
 }
 
 func (h *handler) caller(r *http.Request) (caller, error) {
@@ -206,7 +208,7 @@ func (h *handler) caller(r *http.Request) (caller, error) {
 
 func (h *handler) callerOf(p peerInfo, authorization string) (caller, error) {
 	if p.refused != "" {
-		return caller{}, board.Errorf(board.Refused, "%s", p.refused)
+		return caller{actor: board.Actor{Name: p.name}}, board.Errorf(board.Refused, "%s", p.refused).WithCheck(p.check)
 	}
 	node, name := h.b.Self()
 	kind, rest, _ := strings.Cut(authorization, " ")
@@ -214,12 +216,12 @@ func (h *handler) callerOf(p peerInfo, authorization string) (caller, error) {
 	case DoorSession:
 		run, secret, ok := strings.Cut(rest, ":")
 		if kind != "Run" || !ok || run == "" || secret == "" {
-			return caller{}, board.Errorf(board.Refused, "this socket takes run secrets only").WithHint("a session's verbs find it by MUSTER_SECRET_FILE; people use muster.sock")
+			return caller{}, board.Errorf(board.Refused, "this socket takes run secrets only").WithCheck(board.CheckSocket).WithHint("a session's verbs find it by MUSTER_SECRET_FILE; people use muster.sock")
 		}
 		return caller{actor: board.Actor{Kind: board.ActorRun, Run: run, Name: run, Node: node}, secret: secret, run: run}, nil
 	case DoorToken:
 		if kind != "Bearer" || rest == "" {
-			return caller{}, board.Errorf(board.Refused, "this door takes a token").WithHint("make one with: muster token create --role member; then --token-file F")
+			return caller{}, board.Errorf(board.Refused, "this door takes a token").WithCheck(board.CheckToken).WithHint("make one with: muster token create --role member; then --token-file F")
 		}
 		return caller{actor: board.Actor{Kind: board.ActorPerson, Name: "token", Node: node}, secret: rest}, nil
 	}
@@ -250,12 +252,14 @@ func (h *handler) wrap(fn answerFunc) http.HandlerFunc {
 		defer cancel()
 		c, err := h.caller(r)
 		if err != nil {
+			h.denied(c, err)
 			send(w, nil, unread, err, "")
 			return
 		}
 		ctx = context.WithValue(ctx, writerKey{}, w)
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeoutOf(r) + streamWrite))
 		data, fresh, err := fn(r.WithContext(ctx), c)
+		h.denied(c, err)
 		send(w, data, fresh, err, w.Header().Get(HeaderRequestID))
 	}
 }

@@ -117,10 +117,14 @@ func (h *handler) exportFile(r *http.Request) (*os.File, error) {
 		err = h.mayRead(r, &c)
 	}
 	if err != nil {
+		h.denied(c, err)
 		return nil, err
 	}
 	if c.run != "" {
-		return nil, board.Errorf(board.Refused, "a session exports no boards")
+		return nil, board.Errorf(board.Refused, "a session exports no boards").WithCheck(board.CheckRole)
+	}
+	if err := c.sees(r.PathValue("slug")); err != nil {
+		return nil, err
 	}
 	if err := h.transfers.take(); err != nil {
 		return nil, err
@@ -182,7 +186,11 @@ func (h *handler) imports(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) importFile(w http.ResponseWriter, r *http.Request) (any, uint64, error) {
 	c, err := h.caller(r)
+	if err == nil && h.door == DoorToken {
+		err = h.knowToken(r.Context(), &c)
+	}
 	if err != nil {
+		h.denied(c, err)
 		return nil, 0, err
 	}
 	if c.run != "" {

@@ -267,7 +267,9 @@ type Token struct {
 	ID      string     `json:"id"`
 	Role    string     `json:"role"`
 	Local   string     `json:"local,omitempty"`
-	Uses    int64      `json:"uses"` // left; 0 without a bound
+	Name    string     `json:"name,omitempty"`  // who calls with it
+	Board   string     `json:"board,omitempty"` // the one board it is for
+	Uses    int64      `json:"uses"`            // left: machines, or changes; 0 without a bound
 	Expires *time.Time `json:"expires_at,omitempty"`
 	Made    time.Time  `json:"made_at"`
 	By      string     `json:"by"`
@@ -294,6 +296,10 @@ type TokenOptions struct {
 	Local string `json:"local,omitempty"`
 	TTL   int64  `json:"ttl"` // seconds
 	Uses  int64  `json:"uses,omitempty"`
+	Name  string `json:"name,omitempty"`
+	Board string `json:"board,omitempty"`
+
+	Secret string `json:"-"` // of the token that asks, if one does
 }
 
 // TokenAnswer is the string that people copy.

@@ -49,6 +49,9 @@ func (h *handler) write(ctx context.Context, c caller, d Do, under func(id strin
 	if !spoken[d.Verb] {
 		return nil, unread, board.Errorf(board.Invalid, "unknown verb %q", clip(d.Verb)).WithHint("the node may be older than the command; see: muster version")
 	}
+	if err := h.stranger(ctx, c); err != nil {
+		return nil, unread, err
+	}
 	if d.ID == "" {
 		d.ID = h.b.MintID()
 	}
@@ -76,24 +79,29 @@ func (h *handler) write(ctx context.Context, c caller, d Do, under func(id strin
 	return res.Data, Fresh{Index: res.Seq, Age: -1}, nil
 }
 
+// stranger holds up who comes with a token that this node does not know, at a
+// pace: the leader is asked, because the state here may be older than the token,
+// and is not to be kept busy by guesses.
+func (h *handler) stranger(ctx context.Context, c caller) error {
+	if h.door != DoorToken {
+		return nil
+	}
+	err := h.knowToken(ctx, &c)
+	if err != nil && h.strangers.allow(time.Now()) {
+		return nil
+	}
+	return err
+}
+
 type writerKey struct{}
 
-// token makes a token. Through the mesh's door the caller's own token must be a
-// manager's: the executor is asked in this node's name.
+// token makes a token: the executor holds whoever asks against the state.
 func (h *handler) token(r *http.Request, c caller) (any, Fresh, error) {
 	var o TokenOptions
 	if err := decode(r, &o); err != nil {
 		return nil, unread, err
 	}
-	if h.door == DoorToken {
-		role, err := h.tokenRole(r.Context(), c.secret)
-		if err != nil {
-			return nil, unread, err
-		}
-		if role != "manager" {
-			return nil, unread, board.Errorf(board.Refused, "%s: the role %q may not do that", board.VTokenCreate, role)
-		}
-	}
+	o.Secret = c.secret
 	ans, err := h.b.NewToken(r.Context(), c.actor, o)
 	if err != nil {
 		return nil, unread, err
@@ -101,7 +109,15 @@ func (h *handler) token(r *http.Request, c caller) (any, Fresh, error) {
 	return ans, unread, nil
 }
 
-func (h *handler) mint(*http.Request, caller) (any, Fresh, error) { return h.b.MintID(), unread, nil }
+// mint gives an id for a request. A stranger is given none: it holds the fleet's era.
+func (h *handler) mint(r *http.Request, c caller) (any, Fresh, error) {
+	if h.door == DoorToken {
+		if err := h.knowToken(r.Context(), &c); err != nil {
+			return nil, unread, err
+		}
+	}
+	return h.b.MintID(), unread, nil
+}
 
 func (h *handler) stop(r *http.Request, _ caller) (any, Fresh, error) {
 	info := h.b.Info()

@@ -264,11 +264,11 @@ func (b backend) Hash() string {
 func (b backend) NewToken(ctx context.Context, actor board.Actor, o api.TokenOptions) (api.TokenAnswer, *board.Error) {
 	n := b.n
 	secret := random(24)
-	args, err := json.Marshal(board.TokenCreate{ID: board.HashSecret(secret), Role: o.Role, Local: o.Local, TTL: o.TTL, Uses: o.Uses})
+	args, err := json.Marshal(board.TokenCreate{ID: board.HashSecret(secret), Role: o.Role, Local: o.Local, TTL: o.TTL, Uses: o.Uses, Name: o.Name, Board: o.Board})
 	if err != nil {
 		return api.TokenAnswer{}, board.Errorf(board.Internal, "token: %v", err)
 	}
-	res := n.Do(ctx, board.Request{ID: n.MintID(), Actor: actor, Verb: board.VTokenCreate, Args: args})
+	res := n.Do(ctx, board.Request{ID: n.MintID(), Actor: actor, Secret: o.Secret, Verb: board.VTokenCreate, Args: args})
 	if res.Err != nil {
 		return api.TokenAnswer{}, res.Err
 	}

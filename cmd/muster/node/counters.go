@@ -2,14 +2,22 @@ package node
 
 import "muster/cmd/muster/api"
 
-var _ api.Counted = backend{}
+var (
+	_ api.Counted = backend{}
+	_ api.Denier  = backend{}
+)
 
 // Counters implements api.Counted.
 func (b backend) Counters() map[string]uint64 {
 	s := b.n.store.Stats()
-	return map[string]uint64{
+	all := map[string]uint64{
 		"log_syncs": s.LogSyncs, "log_writes": s.LogWrites, "log_entries": s.LogEntries, "log_bytes": s.LogWritten,
 		"entries": s.Entries, "transactions": s.Txns, "keys": s.Ops, "commits": s.Batches,
 		"rounds": s.Rounds, "questions": s.Questions, "refused_seq": s.RefusedSeq, "refused_term": s.RefusedTerm,
+		"denied_handshake": b.n.mesh.Stats().HandshakesRefused,
 	}
+	for kind, count := range b.n.denials.copy() {
+		all["denied_"+kind] = count
+	}
+	return all
 }

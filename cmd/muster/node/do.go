@@ -162,7 +162,9 @@ func (n *Node) fromPeer(ctx context.Context, peer mesh.NodeID, body []byte) ([]b
 	req.Place = ""
 	switch {
 	case req.Actor.Kind == board.ActorPlatform:
-		return board.EncodeResult(board.Result{Err: board.Errorf(board.Refused, "only the leader speaks for the fleet")}), nil
+		err := board.Errorf(board.Refused, "only the leader speaks for the fleet").WithCheck(board.CheckSpeaker)
+		n.deny("node "+string(peer), err)
+		return board.EncodeResult(board.Result{Err: err}), nil
 	case req.Verb == board.VNodeJoin:
 		var a board.NodeJoin
 		if json.Unmarshal(req.Args, &a) != nil || string(mesh.IDOfKey(a.Node.Key)) != a.Node.ID {
@@ -175,7 +177,9 @@ func (n *Node) fromPeer(ctx context.Context, peer mesh.NodeID, body []byte) ([]b
 	if !n.leads() {
 		return board.EncodeResult(board.Result{Err: board.Errorf(board.Unavailable, "%s does not lead", n.cfg.Name).WithCheck(checkNotLeader)}), nil
 	}
-	return board.EncodeResult(n.lead(ctx, req)), nil
+	res := n.lead(ctx, req)
+	n.deny("node "+string(peer), res.Err)
+	return board.EncodeResult(res), nil
 }
 
 // MintID makes a request id: its Seq is the highest this node has applied or was told.

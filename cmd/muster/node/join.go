@@ -156,6 +156,7 @@ func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	res := n.Do(ctx, board.Request{ID: n.MintID(), Actor: board.Actor{Kind: board.ActorNode, Name: msg.Node.Name, Node: msg.Node.ID}, Verb: board.VNodeJoin, Args: args})
 	if res.Err != nil {
+		n.deny("a machine at "+r.RemoteAddr, res.Err)
 		answer(nil, res.Err)
 		return
 	}

@@ -44,6 +44,8 @@ type Node struct {
 	flows  *board.Workflows // what is compiled for answers, beside the executor's own
 	told   atomic.Uint64    // highest Seq answered to anybody (M-31)
 
+	denials denials
+
 	mu         sync.Mutex
 	clock      lease.Clock
 	heardTime  int64           // board time of the last contact's answer

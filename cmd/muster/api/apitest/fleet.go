@@ -292,11 +292,11 @@ func (f *Fleet) Hash() string { return "00ff@1" }
 // NewToken implements api.Backend.
 func (f *Fleet) NewToken(ctx context.Context, actor board.Actor, o api.TokenOptions) (api.TokenAnswer, *board.Error) {
 	secret := fmt.Sprintf("secret%d", o.TTL)
-	raw, err := json.Marshal(board.TokenCreate{ID: board.HashSecret(secret), Role: o.Role, Local: o.Local, TTL: o.TTL, Uses: o.Uses})
+	raw, err := json.Marshal(board.TokenCreate{ID: board.HashSecret(secret), Role: o.Role, Local: o.Local, TTL: o.TTL, Uses: o.Uses, Name: o.Name, Board: o.Board})
 	if err != nil {
 		return api.TokenAnswer{}, board.Errorf(board.Internal, "token: %v", err)
 	}
-	res := f.Do(ctx, board.Request{ID: f.MintID(), Actor: actor, Verb: board.VTokenCreate, Args: raw})
+	res := f.Do(ctx, board.Request{ID: f.MintID(), Actor: actor, Secret: o.Secret, Verb: board.VTokenCreate, Args: raw})
 	if res.Err != nil {
 		return api.TokenAnswer{}, res.Err
 	}

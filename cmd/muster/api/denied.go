@@ -1,0 +1,56 @@
+package api
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"muster/board"
+)
+
+// A Denier backend is told of everybody who was refused for who they are: it
+// counts by kind, and logs at a bounded rate.
+type Denier interface {
+	// Denied tells of a denial: its kind (a check of [board.Denial]), who it was as far as the door can tell, and the refusal.
+	Denied(kind, who, why string)
+}
+
+func (h *handler) denied(c caller, err error) {
+	var e *board.Error
+	if err == nil || !errors.As(err, &e) {
+		return
+	}
+	kind := board.Denial(e)
+	if d, ok := h.b.(Denier); ok && kind != "" {
+		d.Denied(kind, orElse(c.actor.Name, "a stranger"), e.Message)
+	}
+}
+
+// pace lets so many through at once and so many a second afterwards.
+type pace struct {
+	mu   sync.Mutex
+	left float64
+	at   time.Time
+}
+
+const (
+	paceBurst  = 20
+	paceSecond = 5
+)
+
+// allow takes one; false when there is none now.
+func (p *pace) allow(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.at.IsZero() {
+		p.left = paceBurst
+	} else if d := now.Sub(p.at); d > 0 {
+		p.left = min(p.left+d.Seconds()*paceSecond, paceBurst)
+	}
+	p.at = now
+	if p.left < 1 {
+		return false
+	}
+	p.left--
+	return true
+}
