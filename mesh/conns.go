@@ -19,6 +19,10 @@ type Conn struct {
 // be trusted, and is empty for a client that has shown none.
 func (c *Conn) Peer() NodeID { return c.peer }
 
+// Abort closes at once, without the farewell of TLS that can wait for a peer
+// that does not read.
+func (c *Conn) Abort() { c.abort() }
+
 // abort closes at once, without the farewell of TLS that can wait for a peer
 // that does not read.
 func (c *Conn) abort() { _ = c.raw.Close() }

@@ -157,6 +157,8 @@ func (n *Node) route(c *Conn) {
 		n.raft.offer(c, n.ctx.Done())
 	case ALPNGossip:
 		n.gossip.offer(c, n.ctx.Done())
+	case ALPNTerm:
+		n.term.offer(c, n.ctx.Done())
 	case ALPNStream:
 		n.serveStream(c)
 	default:

@@ -31,7 +31,7 @@ type Node struct {
 	own       *ownAddrs
 	pres      *presence
 
-	raft, door, gossip *chanListener
+	raft, door, gossip, term *chanListener
 
 	ln  net.Listener
 	udp *net.UDPConn
@@ -89,6 +89,7 @@ func New(cfg Config) (*Node, error) {
 	ownID := func() net.Addr { return nodeAddr(n.self) }
 	n.raft = newChanListener(ownID)
 	n.gossip = newChanListener(ownID)
+	n.term = newChanListener(ownID)
 	n.door = newChanListener(n.Addr)
 	return n, nil
 }
@@ -131,7 +132,7 @@ func (n *Node) Close() error {
 		n.spawnMu.Lock()
 		n.closed = true
 		n.spawnMu.Unlock()
-		for _, l := range []*chanListener{n.raft, n.door, n.gossip} {
+		for _, l := range []*chanListener{n.raft, n.door, n.gossip, n.term} {
 			_ = l.Close()
 		}
 		if n.ln != nil {
@@ -174,6 +175,9 @@ func (n *Node) Advertised() []string { return n.own.list() }
 // RaftListener gives the Raft connections of trusted peers, as *Conn; its Addr
 // is this node's id, as Raft's addresses are.
 func (n *Node) RaftListener() net.Listener { return n.raft }
+
+// TermListener gives the connections of trusted peers that ask for a terminal, as *Conn.
+func (n *Node) TermListener() net.Listener { return n.term }
 
 // DoorListener gives the connections of anybody, as *Conn with a finished
 // handshake, for an http.Server (whose ConnContext asks PeerOf whose key was

@@ -13,6 +13,7 @@ const (
 	ALPNRaft   = "muster-raft/1"
 	ALPNStream = "muster-stream/1"
 	ALPNGossip = "muster-gossip/1"
+	ALPNTerm   = "muster-term/1" // a terminal of the peer's machine, see cmd/muster/tty
 	ALPNDoor   = "muster-door/1" // the only one open to keys outside the node list
 )
 
@@ -101,6 +102,8 @@ type Network interface {
 	Dial(ctx context.Context, peer NodeID, alpn string) (net.Conn, error)
 	// RaftListener gives the Raft connections of trusted peers.
 	RaftListener() net.Listener
+	// TermListener gives the connections of trusted peers that ask for a terminal.
+	TermListener() net.Listener
 	// DoorListener gives connections of anybody, for an http.Server.
 	DoorListener() net.Listener
 }

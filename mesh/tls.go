@@ -45,7 +45,7 @@ func baseTLS(id *Identity) *tls.Config {
 // handshake fails (invariant 23).
 func (n *Node) serverTLS() *tls.Config {
 	byProto := make(map[string]*tls.Config)
-	for _, alpn := range []string{ALPNRaft, ALPNStream, ALPNGossip, ALPNDoor} {
+	for _, alpn := range []string{ALPNRaft, ALPNStream, ALPNGossip, ALPNTerm, ALPNDoor} {
 		c := baseTLS(n.cfg.Identity)
 		c.NextProtos = []string{alpn}
 		c.ClientAuth = tls.RequireAnyClientCert

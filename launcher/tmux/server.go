@@ -131,7 +131,7 @@ var settings = [][]string{
 	{"unbind-key", "-a", "-T", "root"},
 	{"bind-key", "-T", "prefix", "x", "detach-client"}, // a table without keys is none, and cannot be emptied again
 	{"unbind-key", "-a", "-T", "prefix"},
-	{"bind-key", "-T", "root", "C-]", "detach-client"},
+	{"bind-key", "-T", "root", "C-]", "if-shell", "-F", "#{m:*" + byNode + "*,#{client_flags}}", "send-keys C-]", "detach-client"},
 }
 
 // Changed has something when a pane has come or gone, or the server has: then
@@ -223,8 +223,26 @@ func (s *Server) do(ctx context.Context, words ...string) (string, error) {
 	return out, nil
 }
 
-// Attach is the command, and the folder it has to be run in, that shows a session's
-// pane in this terminal until the person leaves it.
+// byNode is a flag of clients that tells those of the node from those of a person who uses tmux: of a
+// session with one pane it means nothing else. To them the key that leaves is a key like any other,
+// because the person's own side knows it.
+const byNode = "active-pane"
+
+// Client is the command, and the folder it has to be run in, that shows a session's
+// pane in its terminal. Flags and features are tmux's; color tells that the terminal shows all colours.
+func (s *Server) Client(name string, readOnly, color bool) (dir string, argv []string) {
+	argv = []string{s.cfg.Program, "-u", "-S", socket}
+	if color {
+		argv = append(argv, "-T", "RGB")
+	}
+	flags := byNode
+	if readOnly {
+		flags += ",read-only,ignore-size"
+	}
+	return s.cfg.Dir, append(argv, "attach-session", "-f", flags, "-t", "="+Name(name)+":")
+}
+
+// Attach is the same for a person who uses tmux: they leave by [DetachKey].
 func (s *Server) Attach(name string, readOnly bool) (dir string, argv []string) {
 	argv = []string{s.cfg.Program, "-S", socket, "attach-session", "-t", "=" + Name(name) + ":"}
 	if readOnly {

@@ -21,6 +21,7 @@ type Node struct {
 	cancel   context.CancelFunc
 	raft     *listener
 	door     *listener
+	term     *listener
 	presence chan struct{}
 
 	mu    sync.Mutex
@@ -38,6 +39,7 @@ func newNode(w *Network, id mesh.NodeID, h mesh.Handler, trust func(mesh.NodeID)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.raft = &listener{node: n, ch: make(chan net.Conn), done: make(chan struct{})}
 	n.door = &listener{node: n, ch: make(chan net.Conn), done: make(chan struct{})}
+	n.term = &listener{node: n, ch: make(chan net.Conn), done: make(chan struct{})}
 	return n
 }
 
@@ -55,6 +57,7 @@ func (n *Node) Close() error {
 	n.cancel()
 	_ = n.raft.Close()
 	_ = n.door.Close()
+	_ = n.term.Close()
 	n.wg.Wait()
 	return nil
 }
@@ -214,12 +217,17 @@ func (n *Node) listener(alpn string) *listener {
 		return n.raft
 	case mesh.ALPNDoor:
 		return n.door
+	case mesh.ALPNTerm:
+		return n.term
 	}
 	return nil
 }
 
 // RaftListener gives the connections dialed for mesh.ALPNRaft.
 func (n *Node) RaftListener() net.Listener { return n.raft }
+
+// TermListener gives the connections dialed for mesh.ALPNTerm.
+func (n *Node) TermListener() net.Listener { return n.term }
 
 // DoorListener gives the connections dialed for mesh.ALPNDoor.
 func (n *Node) DoorListener() net.Listener { return n.door }

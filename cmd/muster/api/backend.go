@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"muster/board"
+	"muster/cmd/muster/tty"
 )
 
 // Fresh says how old a reading of the state is.
@@ -59,6 +61,8 @@ type Backend interface {
 	Rounds(ctx context.Context, n int) (any, error)
 	Subscribe(filter func(board.Table, string) bool) Sub
 	ReadLog(ctx context.Context, run string, from int64, most int, wait bool) (LogChunk, error)
+	// Terminal opens what a person asks to look at, on any machine; the connection ends with this node.
+	Terminal(ctx context.Context, q TermAsk) (tty.Opened, net.Conn, error)
 	// Diff is what a card has changed, from the machine that has its workspace.
 	Diff(ctx context.Context, card string, stat bool) (*Diff, error)
 	// Gc lets the workspaces of this machine go that no card needs, and lists all.

@@ -175,6 +175,9 @@ func (h *handler) mux() http.Handler {
 		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))
 		mux.HandleFunc("POST /v1/gc", h.wrap(h.gc))
 	}
+	if h.door != DoorSession {
+		mux.HandleFunc("GET /v1/terminal", h.terminal)
+	}
 	mux.HandleFunc("GET /v1/boards/{slug}/export", h.export)
 	mux.HandleFunc("POST /v1/import", h.imports)
 	mux.HandleFunc("POST /v1/do", h.wrap(h.do))

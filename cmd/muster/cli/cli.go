@@ -40,8 +40,6 @@ type Deps struct {
 	// Again replaces this process by the same program with other arguments, and text
 	// on its stdin; nil: it stays as it is.
 	Again func(args []string, stdin string) error
-	// Attach shows the pane of a run of the node with this data folder, instead of this process.
-	Attach func(data, run string, readOnly bool) error
 	// Door reaches a node's door at addr with a token, whose hashes pin its key:
 	// how to dial it, and the Authorization header to send.
 	Door func(addr, token string) (dial func(context.Context) (net.Conn, error), auth string, err error)
@@ -231,7 +229,7 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 		id, title string
 		verbs     []*cobra.Command
 	}{
-		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.attachCmd(), a.diffCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
+		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.attachCmd(), a.shellCmd(), a.diffCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
 		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.workflowCmd(), a.eventsCmd(), a.dispatchCmd()}},
 		{"tell", "Who is told:", a.tellCmds()},
 		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd()}},

@@ -154,6 +154,9 @@ func (f *fleet) close() {
 		m.kill()
 	}
 	f.endSessions()
+	for _, m := range f.machines {
+		endTmux(m.data)
+	}
 	if f.t.Failed() {
 		for _, m := range f.machines {
 			f.t.Logf("--- %s\n%s", m.name, m.lastWords(40))

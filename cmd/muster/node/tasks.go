@@ -37,6 +37,7 @@ func (n *Node) background() {
 	n.task("node list", n.watchNodes)
 	n.task("orders", n.watchOrders)
 	n.task("sleep watch", n.watchSleep)
+	n.task("terminals", n.terms)
 	n.task("store", func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():

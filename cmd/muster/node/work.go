@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -20,16 +21,15 @@ import (
 // own is what node.yaml in the data folder says: what is this machine's affair
 // alone, and may change while the node runs.
 type own struct {
-	Repos map[string]string `yaml:"repos"` // name of a repository -> URL or path on this machine
+	Repos  map[string]string `yaml:"repos"`  // name of a repository -> URL or path on this machine
+	Attach string            `yaml:"attach"` // what people may do with its terminals: write, read, none
 }
 
 // ownFile is the name of that file.
 const ownFile = "node.yaml"
 
-// repos are the names of repositories on this machine. What the start of the
-// node says goes before what the file says.
-func (n *Node) repos() (map[string]string, error) {
-	var o own
+// own reads that file as it is now.
+func (n *Node) own() (o own, err error) {
 	b, err := os.ReadFile(n.dir.path(ownFile))
 	if err == nil {
 		dec := yaml.NewDecoder(strings.NewReader(string(b)))
@@ -40,8 +40,21 @@ func (n *Node) repos() (map[string]string, error) {
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+	if err == nil && !slices.Contains([]string{"", attachWrite, attachRead, attachNone}, o.Attach) {
+		err = fmt.Errorf("attach: %q is none of write, read, none", o.Attach)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", n.dir.path(ownFile), err)
+		return own{}, fmt.Errorf("%s: %w", n.dir.path(ownFile), err)
+	}
+	return o, nil
+}
+
+// repos are the names of repositories on this machine. What the start of the
+// node says goes before what the file says.
+func (n *Node) repos() (map[string]string, error) {
+	o, err := n.own()
+	if err != nil {
+		return nil, err
 	}
 	all := maps.Clone(o.Repos)
 	if all == nil {

@@ -22,6 +22,7 @@ type port struct {
 	cancel context.CancelFunc
 	raft   *listener
 	door   *listener
+	term   *listener
 	wg     sync.WaitGroup
 
 	mu    sync.Mutex
@@ -34,7 +35,7 @@ var _ node.Mesh = (*port)(nil)
 func (w *Net) plug(cfg mesh.Config) *port {
 	p := &port{w: w, cfg: cfg, id: cfg.Identity.ID}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.raft, p.door = newListener(p.id), newListener(p.id)
+	p.raft, p.door, p.term = newListener(p.id), newListener(p.id), newListener(p.id)
 	w.set(func() { w.ports[p.id] = p })
 	return p
 }
@@ -62,6 +63,7 @@ func (p *port) unplug() {
 	})
 	_ = p.raft.Close()
 	_ = p.door.Close()
+	_ = p.term.Close()
 }
 
 // Self implements mesh.Network.
@@ -223,8 +225,11 @@ func (p *port) Dial(ctx context.Context, peer mesh.NodeID, alpn string) (net.Con
 // connect makes a connection to a listener of a process.
 func (w *Net) connect(ctx context.Context, from mesh.NodeID, q *port, alpn string) (net.Conn, error) {
 	l := q.raft
-	if alpn == mesh.ALPNDoor {
+	switch alpn {
+	case mesh.ALPNDoor:
 		l = q.door
+	case mesh.ALPNTerm:
+		l = q.term
 	}
 	near, far := pair(w, from, q.id)
 	select {
@@ -241,6 +246,9 @@ func (w *Net) connect(ctx context.Context, from mesh.NodeID, q *port, alpn strin
 
 // RaftListener implements mesh.Network.
 func (p *port) RaftListener() net.Listener { return p.raft }
+
+// TermListener implements mesh.Network.
+func (p *port) TermListener() net.Listener { return p.term }
 
 // DoorListener implements mesh.Network.
 func (p *port) DoorListener() net.Listener { return p.door }
