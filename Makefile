@@ -71,7 +71,7 @@ harness-install:
 
 harness: harness-install
 	$(GO) run ./cmd/skips $(SKIPS) -- -timeout=10m ./launcher/fakemodel ./launcher/harnesstest
-	$(GO) run ./cmd/skips $(SKIPS) -- -timeout=20m -run 'TestReal' ./cmd/muster/e2e
+	$(GO) run ./cmd/skips $(SKIPS) -- -timeout=20m -run 'TestReal' ./cmd/muster/e2e -agents
 
 harness-newest:
 	$(GO) run ./cmd/harness newest

@@ -19,6 +19,8 @@ type Meaning struct {
 	Text    string `json:"text,omitempty"`     // of its output, for people
 	ResetAt int64  `json:"reset_at,omitempty"` // of a rate limit: when it ends, ms since the epoch, as the harness said
 	ResetIn int64  `json:"reset_in,omitempty"` // ... or ms from the end on, when it told no moment
+
+	rough bool // the end was told as a time of day: to the minute, in a zone that has to be guessed
 }
 
 // Meanings that are not a preset's to give.
@@ -148,7 +150,8 @@ func textOf(v json.RawMessage) string {
 }
 
 // addSigns takes the meaning of the first sign that is there. A rate limit that does
-// not say its end, or that the code has told, gets it from another sign of a rate limit.
+// not say its end, or only as a time of day, or that the code has told, gets it from
+// another sign of a rate limit.
 func (m *Meaning) addSigns(signs []board.SpecSign, lines []outputLine, failed bool, now time.Time) {
 	for _, s := range signs {
 		if m.Kind != "" && s.Means != m.Kind {
@@ -156,9 +159,11 @@ func (m *Meaning) addSigns(signs []board.SpecSign, lines []outputLine, failed bo
 		}
 		if found := findSign(s, lines, failed, now); found != nil {
 			m.Kind, m.Text = found.Kind, cmp.Or(m.Text, found.Text)
-			m.ResetAt, m.ResetIn = found.ResetAt, found.ResetIn
+			if known := m.ResetAt != 0; !known || found.ResetAt != 0 && !found.rough {
+				m.ResetAt, m.ResetIn, m.rough = found.ResetAt, found.ResetIn, found.rough
+			}
 		}
-		if m.Kind != "" && (m.Kind != board.MeansRateLimit || m.ResetAt != 0 || m.ResetIn != 0) {
+		if m.Kind != "" && (m.Kind != board.MeansRateLimit || m.ResetAt != 0 && !m.rough || m.ResetIn != 0) {
 			return
 		}
 	}
@@ -213,6 +218,7 @@ func newMeaning(s board.SpecSign, re *regexp.Regexp, text string, whole bool, no
 	m.Text = plainText(m.Text, meansText)
 	if s.Means == board.MeansRateLimit {
 		m.ResetAt, m.ResetIn = resetOf(groups, now)
+		m.rough = groups["reset_clock"] != ""
 	}
 	return m
 }

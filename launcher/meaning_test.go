@@ -76,12 +76,16 @@ func TestWhatAnEndMeans(t *testing.T) {
 		{name: "429", harness: "claude-code", log: claudeEnd("true", "429", "API Error: Request rejected (429) · busy", ""), exit: Exit{Code: codeOf(1)},
 			kind: "rate_limit", text: "API Error: Request rejected (429) · busy"},
 		{name: "limit with clock and zone", harness: "claude-code", log: claudeEnd("true", "429", "You've hit your session limit · resets 3am (Europe/Berlin)", ""), exit: Exit{Code: codeOf(1)},
-			kind: "rate_limit", text: "You've hit your session limit · resets 3am (Europe/Berlin)", at: at(2, 3, 0)},
+			kind: "rate_limit", text: "You've hit your session limit · resets 3am (Europe/Berlin)", at: at(2, 3, 1)},
 		{name: "weekly limit", harness: "claude-code", log: claudeEnd("true", "null", "You've hit your weekly limit · resets Dec 4 at 9am (Europe/Berlin)", ""), exit: Exit{Code: codeOf(1)},
-			kind: "rate_limit", text: "You've hit your weekly limit · resets Dec 4 at 9am (Europe/Berlin)", at: at(4, 9, 0)},
+			kind: "rate_limit", text: "You've hit your weekly limit · resets Dec 4 at 9am (Europe/Berlin)", at: at(4, 9, 1)},
 		{name: "limit with an event", harness: "claude-code", exit: Exit{Code: codeOf(1)},
 			log:  `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1796166000,"rateLimitType":"five_hour"}}` + "\n" + claudeEnd("true", "429", "You've hit your limit", ""),
 			kind: "rate_limit", text: "You've hit your limit", at: 1796166000000},
+		{name: "limit with clock and an event", harness: "claude-code", exit: Exit{Code: codeOf(1)},
+			log: `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1796166001,"rateLimitType":"five_hour"}}` + "\n" +
+				claudeEnd("true", "429", "You've hit your session limit · resets 12am (Europe/Berlin)", ""),
+			kind: "rate_limit", text: "You've hit your session limit · resets 12am (Europe/Berlin)", at: 1796166001000},
 		{name: "old form of the limit", harness: "claude-code", log: claudeEnd("true", "null", "Claude AI usage limit reached|1796166000", ""), exit: Exit{Code: codeOf(1)},
 			kind: "rate_limit", text: "Claude AI usage limit reached|1796166000", at: 1796166000000},
 		{name: "a limit that passed", harness: "claude-code", exit: Exit{Code: codeOf(0)},
@@ -97,9 +101,9 @@ func TestWhatAnEndMeans(t *testing.T) {
 		{name: "crash with noise", harness: "claude-code", log: claudeInit + "\x1b[31m\xff{\n{}\n", exit: Exit{Code: codeOf(1)}, kind: "crash"},
 
 		{name: "usage limit", harness: "codex", log: codexEnd("You’ve hit your usage limit. Upgrade to Pro, or try again at 11:05 PM."), exit: Exit{Code: codeOf(1)},
-			kind: "rate_limit", text: "You’ve hit your usage limit. Upgrade to Pro, or try again at 11:05 PM.", at: at(1, 23, 5)},
+			kind: "rate_limit", text: "You’ve hit your usage limit. Upgrade to Pro, or try again at 11:05 PM.", at: at(1, 23, 6)},
 		{name: "usage limit on another day", harness: "codex", log: codexEnd("You’ve hit your usage limit. Try again at Dec 3rd, 2026 3:05 PM."), exit: Exit{Code: codeOf(1)},
-			kind: "rate_limit", text: "You’ve hit your usage limit. Try again at Dec 3rd, 2026 3:05 PM.", at: at(3, 15, 5)},
+			kind: "rate_limit", text: "You’ve hit your usage limit. Try again at Dec 3rd, 2026 3:05 PM.", at: at(3, 15, 6)},
 		{name: "usage limit for days", harness: "codex", log: codexEnd("You've hit your usage limit. Try again in 2 days 3 hours."), exit: Exit{Code: codeOf(1)},
 			kind: "rate_limit", text: "You've hit your usage limit. Try again in 2 days 3 hours.", in: 51 * time.Hour},
 		{name: "429 of an API", harness: "codex", log: codexEnd("Rate limit reached for m: Please try again in 11.054s. Visit"), exit: Exit{Code: codeOf(1)},
@@ -117,7 +121,8 @@ func TestWhatAnEndMeans(t *testing.T) {
 			if got := meaningAt(dir, spec, &c.exit, now); got != nil {
 				m = *got
 			}
-			if want := (Meaning{c.kind, c.text, c.at, c.in.Milliseconds()}); m != want {
+			m.rough = false
+			if want := (Meaning{Kind: c.kind, Text: c.text, ResetAt: c.at, ResetIn: c.in.Milliseconds()}); m != want {
 				t.Errorf("means %+v\nwant  %+v", m, want)
 			}
 		})
@@ -161,9 +166,12 @@ func TestResetOfALimit(t *testing.T) {
 		{map[string]string{"reset_in": "1h20m"}, 0, 4_800_000},
 		{map[string]string{"reset_in": "1 week"}, 0, 7 * 86400_000},
 		{map[string]string{"reset_in": "1e300 days"}, 0, 0},
-		{map[string]string{"reset_clock": "3 a.m."}, ms(4*time.Hour + 30*time.Minute), 0},
-		{map[string]string{"reset_clock": "22:30"}, ms(24 * time.Hour), 0},
-		{map[string]string{"reset_clock": "Jan 2, 3:04 PM"}, ms(40*time.Hour + 34*time.Minute), 0},
+		{map[string]string{"reset_clock": "3 a.m."}, ms(4*time.Hour + 31*time.Minute), 0},
+		{map[string]string{"reset_clock": "22:30"}, ms(time.Minute), 0},
+		{map[string]string{"reset_clock": "22:30:20"}, ms(20 * time.Second), 0},
+		{map[string]string{"reset_clock": "22:10"}, 0, 0}, // over
+		{map[string]string{"reset_clock": "21:20"}, ms(22*time.Hour + 51*time.Minute), 0},
+		{map[string]string{"reset_clock": "Jan 2, 3:04 PM"}, ms(40*time.Hour + 35*time.Minute), 0},
 		{map[string]string{"reset_clock": "3am", "reset_zone": "Nowhere/At_All"}, 0, 0},
 		{map[string]string{"reset_clock": "noonish"}, 0, 0},
 	} {

@@ -73,7 +73,13 @@ func spanUnit(name string) time.Duration {
 	return time.Second
 }
 
-// clockForms are a clock time, alone or with a day. What has no day is the next such time.
+// justNow is how far back a clock time without a day may lie and still be today's: a
+// limit that ended while its session gave up is over, it does not last till tomorrow.
+const justNow = time.Hour
+
+// clockForms are a clock time, alone or with a day. What has no day is the next such
+// time, or one that has just been. Programs cut the seconds off: without them the
+// minute's end is meant.
 var clockForms = []struct {
 	form      string
 	day, year bool
@@ -106,6 +112,9 @@ func parseClock(s, zone string, now time.Time) (time.Time, bool) {
 		if err != nil {
 			continue
 		}
+		if !strings.HasSuffix(f.form, ":05") {
+			t = t.Add(time.Minute)
+		}
 		switch {
 		case f.year:
 			return t, true
@@ -117,7 +126,7 @@ func parseClock(s, zone string, now time.Time) (time.Time, bool) {
 			return t, true
 		}
 		t = time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), 0, where)
-		if !t.After(now) {
+		if !t.After(now.Add(-justNow)) {
 			t = time.Date(now.Year(), now.Month(), now.Day()+1, t.Hour(), t.Minute(), t.Second(), 0, where)
 		}
 		return t, true

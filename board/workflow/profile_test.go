@@ -91,7 +91,7 @@ func TestPresets(t *testing.T) {
 	w := overlay(t, "harnesses: {codex: {env: {CODEX_HOME: /x}, prompt: argument}}")
 	for _, name := range []string{"command", "claude-code", "codex", "opencode", "gemini", "hermes"} {
 		h := w.Harnesses[name]
-		if h == nil || !h.Preset || h.Headless == nil || h.Unverified != (name == "opencode" || name == "gemini" || name == "hermes") {
+		if h == nil || !h.Preset || h.Headless == nil || h.Unverified != (name == "hermes") {
 			t.Fatalf("%s: %+v", name, h)
 		}
 		if (h.Session.From == "reported") != (h.Session.JSON != "") {

@@ -33,6 +33,8 @@ func readChat(_ *http.Request, body []byte) (*ask, error) {
 		switch m.Role {
 		case "user":
 			a.said(text(m.Content))
+		case "assistant":
+			a.Earlier++
 		case "tool":
 			a.Output = text(m.Content)
 		}

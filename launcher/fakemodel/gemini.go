@@ -40,6 +40,9 @@ func readGemini(r *http.Request, body []byte) (*ask, error) {
 		}
 	}
 	for _, c := range q.Contents {
+		if c.Role == "model" {
+			a.Earlier++
+		}
 		if c.Role != "user" {
 			continue
 		}

@@ -31,6 +31,9 @@ func readMessages(_ *http.Request, body []byte) (*ask, error) {
 		a.Tools = append(a.Tools, t.Name)
 	}
 	for _, m := range q.Messages {
+		if m.Role == "assistant" {
+			a.Earlier++
+		}
 		if m.Role != "user" {
 			continue
 		}

@@ -40,6 +40,8 @@ func readResponses(_ *http.Request, body []byte) (*ask, error) {
 	}
 	for _, it := range items {
 		switch {
+		case it.Role == "assistant", it.Type == "function_call":
+			a.Earlier++
 		case strings.HasSuffix(it.Type, "_output"):
 			a.Output = text(it.Output)
 		case it.Role == "user":

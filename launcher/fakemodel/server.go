@@ -31,13 +31,14 @@ type Limit struct {
 
 // Request is what a client asked, for a test to look at.
 type Request struct {
-	API    string // messages, responses, chat, gemini
-	Model  string
-	Word   string   // of the conversation; "" for none
-	Turn   int      // index of the turn it got, -1 for none
-	Said   string   // what the user said last
-	Tools  []string // names of the tools that it offers
-	Output string   // of the newest tool call; "" for none
+	API     string // messages, responses, chat, gemini
+	Model   string
+	Word    string   // of the conversation; "" for none
+	Turn    int      // index of the turn it got, -1 for none
+	Said    string   // what the user said last
+	Earlier int      // answers of the model in the history that came with it
+	Tools   []string // names of the tools that it offers
+	Output  string   // of the newest tool call; "" for none
 }
 
 // Server is the stand-in. Close ends it and what waits in it.
