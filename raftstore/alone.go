@@ -28,7 +28,7 @@ func (s *Store) alone() bool {
 // first itself, with the word that Raft has for "stand for election now": safe
 // at any time, as every election is, and with one voter it disturbs nobody.
 func (s *Store) accept() {
-	t, ok := s.trans.(*netTransport)
+	t, ok := s.trans.transport.(*netTransport)
 	if !ok {
 		return
 	}

@@ -93,6 +93,7 @@ func (x *executor) batch(r *raft.Raft, term uint64, calls []*call) bool {
 
 // commit puts an entry into the log and waits until this node has applied it.
 func (x *executor) commit(r *raft.Raft, data []byte) error {
+	x.s.ahead.expect(data)
 	f := r.Apply(data, 0)
 	err := x.s.await(context.Background(), f)
 	switch {

@@ -83,7 +83,7 @@ type Config struct {
 	OpenLog func() (LogStore, error)
 	Fault   func(op string) error
 
-	transport raft.Transport     // tests: in place of Listener and Dial
+	transport transport          // tests: in place of Listener and Dial
 	snaps     raft.SnapshotStore // tests: in place of files
 	persist   func()             // tests: called when a snapshot begins to be written
 }

@@ -29,6 +29,9 @@ const stall = 500 * time.Millisecond
 // whoever waits has the store's end beside it.
 func (f fsm) ApplyBatch(logs []*raft.Log) []any {
 	s := f.s
+	if err := s.ahead.durable(logs[len(logs)-1].Index); err != nil {
+		runtime.Goexit() // the store has failed
+	}
 	var keys []Key
 	var dirty func(board.Table, string)
 	told := s.feed.watched()

@@ -26,7 +26,8 @@ func Open(cfg Config) (*Store, error) {
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.feed.subs = map[*Sub]struct{}{}
 	s.state = newState(s.ctx, cfg.Dir, cfg.MmapSize, cfg.Fault)
-	s.trans = newTransport(s.ctx, &s.cfg)
+	s.ahead.fail, s.ahead.leads = s.fail, func() bool { return s.raft.Load().State() == raft.Leader }
+	s.trans = &honest{transport: newTransport(s.ctx, &s.cfg), commit: s.ahead.commit}
 	s.votes = newConfirmer(s)
 	s.exec = newExecutor(s)
 	if err := s.open(); err != nil {
@@ -133,7 +134,7 @@ func (s *Store) Close() error {
 		s.stop(ErrClosed)
 		r := s.raft.Load()
 		down := r.Shutdown()
-		clean := s.waitAll(func() { s.tasks.Wait(); _ = down.Error() })
+		clean := s.waitAll(func() { s.tasks.Wait(); _ = down.Error(); _ = s.ahead.settle() })
 		s.closeTransport()
 		if !clean {
 			s.closeErr = errors.Join(s.Err(), ErrHung) // files stay open: only the end of the process frees them
@@ -151,7 +152,7 @@ func (s *Store) abandon() {
 		s.closeTransport()
 		s.stop(ErrClosed)
 		down := s.raft.Load().Shutdown()
-		if s.waitAll(func() { s.tasks.Wait(); _ = down.Error() }) {
+		if s.waitAll(func() { s.tasks.Wait(); _ = down.Error(); _ = s.ahead.settle() }) {
 			s.closeErr = s.closeFiles(false)
 		}
 	})

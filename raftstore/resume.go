@@ -115,7 +115,8 @@ func (s *Store) startRaft(list []*raft.SnapshotMeta) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.newRaft(cache, snaps)
+	s.ahead.open(cache, s.logs)
+	r, err := s.newRaft(&s.ahead, snaps)
 	snaps.only.Store(nil)
 	if err != nil {
 		return fmt.Errorf("start raft: %w", err)

@@ -24,8 +24,9 @@ type Store struct {
 
 	state *state
 	logs  *raftLog
+	ahead ahead // in front of logs
 	snaps raft.SnapshotStore
-	trans raft.Transport
+	trans *honest
 	raft  atomic.Pointer[raft.Raft]
 
 	unread struct{ state, log bool } // by the start: see verify.go
@@ -78,9 +79,7 @@ func (s *Store) fail(err error) {
 
 func (s *Store) closeTransport() {
 	s.cutOnce.Do(func() {
-		if c, ok := s.trans.(raft.WithClose); ok {
-			_ = c.Close()
-		}
+		_ = s.trans.Close()
 	})
 }
 

@@ -148,7 +148,7 @@ func (s *stream) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	return raft.ServerAddress(id), nil
 }
 
-func newTransport(ctx context.Context, c *Config) raft.Transport {
+func newTransport(ctx context.Context, c *Config) transport {
 	if c.transport != nil {
 		return c.transport
 	}
