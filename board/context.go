@@ -54,14 +54,15 @@ func (s *Scope) contextText(c *Card, limit int) string {
 
 func (s *Scope) attempts(b *strings.Builder, c *Card) {
 	first := true
-	for n := max(int64(c.Runs)-maxContextRuns, 0) + 1; n <= int64(c.Runs); n++ {
+	last := int64(lastN(s.view, c))
+	for n := max(last-maxContextRuns, 0) + 1; n <= last; n++ {
 		r := GetRun(s.view, RunID(c.ID, uint64(n)))
 		if r == nil || r.State != RunEnded {
 			continue
 		}
 		if first {
 			b.WriteString("\nAttempts so far:\n")
-			if n > 1 && n == int64(c.Runs)-maxContextRuns+1 {
+			if n > 1 && n == last-maxContextRuns+1 {
 				fmt.Fprintf(b, "- (older ones are left out: muster runs %s)\n", c.ID)
 			}
 			first = false

@@ -125,7 +125,7 @@ func (s *Scope) limited(p *workflow.Profile) (x *Cooldown) {
 // Fallbacks are the profiles that may stand in for the planned one on a card's
 // first start, in order: later ones would lose what its session knows.
 func (s *Scope) Fallbacks(p *StartPlan) (list []*workflow.Profile) {
-	if s.card.Runs > 0 {
+	if s.card.Runs > s.card.Skipped {
 		return nil
 	}
 	for _, name := range p.Profile.Fallback {

@@ -93,7 +93,7 @@ func (s *Scope) holds(check string, until int64, why string) (*Error, int64) {
 // newestEnded is the newest run of the card that has its verdict (RUN-11).
 // Runs follow each other, so it is the last one or the one before.
 func newestEnded(v View, c *Card) *Run {
-	for n := c.Runs; n > 0; n-- {
+	for n := lastN(v, c); n > 0; n-- {
 		if r := GetRun(v, RunID(c.ID, n)); r != nil && r.State == RunEnded {
 			return r
 		}

@@ -84,7 +84,7 @@ func (s *Scope) cardState(name string) any {
 	case "run":
 		return text(c.Run)
 	case "runs":
-		return int64(c.Runs)
+		return int64(c.Runs - c.Skipped)
 	case "failures":
 		return c.Failures
 	case "blocks":

@@ -127,15 +127,15 @@ func nodeUp(t *tx) (any, *Error) {
 		return nil, Errorf(Refused, "node %s is not in the fleet's list", a.ID).WithHint("join again with: muster join TOKEN")
 	case n.Generation == a.Generation+1 && a.Start != "" && n.StartID == a.Start:
 		return map[string]any{"generation": n.Generation}, nil // the answer of this very start was lost
-	case n.Generation != a.Generation:
+	case n.Generation != a.Generation && (n.Store != "" || GetFleet(t).Era == 1): // of who comes into a later era, its starts are not known
 		return nil, Errorf(Conflict, "this data folder is at start %d of node %s, the fleet knows %d: it is an old copy, or runs twice", a.Generation, n.Name, n.Generation).
 			WithCheck("generation").WithHint("use the newest folder, or join as a new machine with an empty one")
 	}
 	if err := t.checkNode(&a); err != nil {
 		return nil, err
 	}
+	n.Generation = a.Generation + 1
 	t.fillNode(n, &a)
-	n.Generation++
 	n.StartID = a.Start
 	t.putNode(n)
 	t.event(nil, Event{Kind: "node_up", Payload: jsonOf(map[string]any{"node": n.Name, "generation": n.Generation})})

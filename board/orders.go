@@ -50,7 +50,8 @@ func (t *tx) putEffect(kind string, r *Run, why string, spec any) *Order {
 
 // WorkRun is the newest run of a card that came up: its node has the card's workspace.
 func WorkRun(v View, c *Card) *Run {
-	for n := c.Runs; n > 0 && n+20 > c.Runs; n-- {
+	last := lastN(v, c)
+	for n := last; n > 0 && n+20 > last; n-- {
 		if r := GetRun(v, RunID(c.ID, n)); r != nil && r.Launched != 0 {
 			return r
 		}

@@ -103,7 +103,23 @@ func LastRun(v View, c *Card) *Run {
 	if c.Runs == 0 {
 		return nil
 	}
-	return GetRun(v, RunID(c.ID, c.Runs))
+	r := GetRun(v, RunID(c.ID, c.Runs))
+	if r == nil && c.Skipped > 0 { // a recovery came between
+		k, _ := v.Last(TRun, c.ID+".")
+		r = read[Run](v, TRun, k)
+	}
+	return r
+}
+
+// lastN is the number of a card's newest run, 0 without one.
+func lastN(v View, c *Card) uint64 {
+	if c.Skipped == 0 {
+		return c.Runs
+	}
+	if r := LastRun(v, c); r != nil {
+		return r.N
+	}
+	return 0
 }
 
 // GetHeld reads the row of a session that is not gone, by its run id.

@@ -180,7 +180,7 @@ func emitJSON(emit func([]byte) error, x any) error {
 
 func exportCard(v View, c *Card, emit func([]byte) error) error {
 	x := ExportCard{ID: c.ID, Title: c.Title, Body: GetBody(v, c.ID), Status: c.Status, Previous: c.Previous, Assignee: c.Assignee, Machine: c.Machine,
-		Priority: c.Priority, Created: c.Created, Updated: c.Updated, Started: c.Started, Creator: exportActor(c.Creator), Runs: c.Runs, Failures: c.Failures,
+		Priority: c.Priority, Created: c.Created, Updated: c.Updated, Started: c.Started, Creator: exportActor(c.Creator), Runs: lastN(v, c), Failures: c.Failures,
 		LastError: c.LastError, LastOutcome: c.LastOutcome, MaxRetries: c.MaxRetries, MaxRuntime: c.MaxRuntime, Model: c.Model, Provider: c.Provider,
 		Effort: c.Effort, Skills: c.Skills, Goal: c.Goal, GoalMaxTurns: c.GoalMaxTurns, Tenant: c.Tenant, Branch: c.Branch, Workspace: c.Workspace,
 		SubtaskOf: c.SubtaskOf, Labels: c.Labels, StartAfter: c.StartAfter, Blocks: c.Blocks, BlockKind: c.BlockKind, BlockReason: c.BlockReason,

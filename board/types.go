@@ -159,7 +159,7 @@ type Card struct {
 	Started                  int64 // first claim only (BRD-17)
 	Creator                  Actor
 	Run                      string // current run id (RUN-03)
-	Runs                     uint64 // number of runs so far; the newest is ID.Runs
+	Runs                     uint64 // number of runs so far, with those skipped; the next is ID.(Runs+1)
 	Failures                 int64
 	LastError, LastOutcome   string
 	MaxRetries, MaxRuntime   *int64 // MaxRuntime in seconds
@@ -185,6 +185,7 @@ type Card struct {
 	KeepAt                   int64  // board time at which what is old of it leaves (M-37); 0: nothing is to leave
 	WorkProfile              string // profile that gave the card its workspace; every slot works in it
 	WorkHead                 string // commit that its work was last seen at, saved on a remote
+	Skipped                  uint64 // of Runs: numbers that no run has, since a recovery did not know whether they were given
 	unknown
 }
 
@@ -249,6 +250,7 @@ func (c *Card) fields(w *wire) {
 	w.int(45, &c.KeepAt)
 	str(w, 46, &c.WorkProfile)
 	str(w, 47, &c.WorkHead)
+	w.uint(48, &c.Skipped)
 }
 
 // Address is the sender of a board's notices, made of its label (BRD-02). It is

@@ -145,6 +145,9 @@ func (n *Node) ownGreeting() greeting {
 
 func (n *Node) checkGreeting(peer NodeID, g greeting) error {
 	if g.Refused != "" {
+		if n.cfg.CheckGreeting != nil && g.Fleet == n.cfg.FleetID {
+			_ = n.cfg.CheckGreeting(peer, g.Text) // it may be why; what it says is told by the peer
+		}
 		return fmt.Errorf("%w by node %s: %s", ErrRefused, peer, g.Refused)
 	}
 	if g.Fleet != n.cfg.FleetID {
@@ -216,7 +219,7 @@ func (n *Node) greetClient(c *Conn, until time.Time) error {
 	}
 	if err := n.checkGreeting(c.peer, g); err != nil {
 		if g.Refused == "" {
-			_ = writeGreeting(c, greeting{Fleet: n.cfg.FleetID, Refused: err.Error()})
+			_ = writeGreeting(c, greeting{Fleet: n.cfg.FleetID, Text: n.cfg.greeting(), Refused: err.Error()})
 		}
 		return err
 	}

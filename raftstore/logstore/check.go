@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/types"
 	"go.etcd.io/bbolt"
@@ -17,6 +18,7 @@ import (
 type Report struct {
 	Kind        Kind
 	First, Last uint64 // 0 if the log is empty
+	LastTerm    uint64 // of the last entry
 	Entries     uint64
 	Bytes       int64 // encoded entries
 	Stable      int   // stable values
@@ -73,6 +75,14 @@ func (r *Report) add(index uint64, n int) {
 	r.Bytes += int64(n)
 }
 
+// termOf notes the term of an entry, which was checked.
+func (r *Report) termOf(raw []byte) {
+	var e raft.Log
+	if decodeEntry(raw, &e) == nil {
+		r.LastTerm = e.Term
+	}
+}
+
 func (r *Report) checkBolt(path string) error {
 	db, err := readOnly(path)
 	if err != nil {
@@ -83,7 +93,13 @@ func (r *Report) checkBolt(path string) error {
 	}
 	err = db.View(func(tx *bbolt.Tx) error {
 		r.Stable = tx.Bucket(boltStable).Stats().KeyN
-		return walkBucket(tx, false, r.add)
+		if err := walkBucket(tx, false, r.add); err != nil {
+			return err
+		}
+		if _, raw := tx.Bucket(boltEntries).Cursor().Last(); raw != nil {
+			r.termOf(raw)
+		}
+		return nil
 	})
 	return errors.Join(err, db.Close())
 }
@@ -94,7 +110,7 @@ func (r *Report) checkWAL(dir string) error {
 		return err
 	}
 	r.Segments = len(state.Segments)
-	w := walk{dir: dir, visit: r.add, unfinished: func(s string) { r.Unfinished = append(r.Unfinished, s) }}
+	w := walk{dir: dir, visit: r.add, entry: r.termOf, unfinished: func(s string) { r.Unfinished = append(r.Unfinished, s) }}
 	return w.segments(state.Segments)
 }
 

@@ -24,7 +24,8 @@ type walk struct {
 	dir        string
 	lazy       bool // of full segments only the index at their end is read
 	visit      visitor
-	unfinished func(string) // told of what the next Open will repair
+	entry      func(raw []byte) // told of each entry's bytes, if it is set
+	unfinished func(string)     // told of what the next Open will repair
 
 	tail *mapped // the last segment, if it was scanned already
 }
@@ -86,7 +87,11 @@ func (w *walk) segment(info types.SegmentInfo) error {
 		if index < info.MinIndex || index > last {
 			return nil
 		}
-		return visitEntry(index, raw, w.visit)
+		if err := visitEntry(index, raw, w.visit); err != nil || w.entry == nil {
+			return err
+		}
+		w.entry(raw)
+		return nil
 	})
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net"
+	"os"
 	"time"
 
 	"muster/board"
@@ -72,5 +73,7 @@ type Backend interface {
 	Self() (id, name string)
 	Hash() string
 	NewToken(ctx context.Context, actor board.Actor, o TokenOptions) (TokenAnswer, *board.Error)
+	// Backup writes the state to a file; local: as this node has it, without asking a leader.
+	Backup(ctx context.Context, f *os.File, local bool) (string, error)
 	Stop(restart bool)
 }

@@ -170,6 +170,7 @@ func (h *handler) mux() http.Handler {
 	mux.HandleFunc("GET /v1/id", h.wrap(h.mint))
 	if h.door != DoorSession {
 		mux.HandleFunc("POST /v1/token", h.wrap(h.token))
+		mux.HandleFunc("GET /v1/backup", h.backup)
 	}
 	if h.door == DoorUser {
 		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))

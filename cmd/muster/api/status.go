@@ -70,6 +70,9 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 	s.Alarms, s.Notes = some(slices.Concat(r.Alarms, alarms, s.Alarms)), some(slices.Concat(notes, s.Notes))
 	if !r.Live {
 		s.Alarms = slices.Insert(s.Alarms, 0, "no leader is reachable from here: nothing starts, moves or gets a verdict; running sessions go on under their lease")
+		if s.Voters > 1 {
+			s.Notes = append(s.Notes, "a majority of the voters must come back; if most of them, or what they remember, are lost for good: muster recover --help")
+		}
 	}
 	if s.Voters == 1 && len(s.Nodes) > 0 {
 		s.Notes = append(s.Notes, "one voter: if its disk dies, what was not copied to a replica is lost; with three machines that stay on the fleet survives any one of them")

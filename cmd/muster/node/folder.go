@@ -29,6 +29,8 @@ type saved struct {
 	Odd        bool     `json:"odd,omitempty"`     // that was done once under this store id
 	Stored     bool     `json:"stored,omitempty"`  // this store has held a log: a missing one is a loss (M-32)
 	Place      *place   `json:"place,omitempty"`   // where it is: another place is a copy (M-32)
+	Era        string   `json:"era,omitempty"`     // of its state: told to peers before the state is read
+	Renewed    bool     `json:"renewed,omitempty"` // a store was made anew, and is to take the place of the one in use: see renew.go
 }
 
 type peerID struct {
@@ -123,10 +125,13 @@ func (f *folder) intact(join bool) error {
 	key, err := f.has("node.key")
 	own, err1 := f.has("node.json")
 	store, err2 := f.has("raft")
-	if err := errors.Join(err, err1, err2); err != nil {
+	half, err3 := f.has(newRaft)
+	if err := errors.Join(err, err1, err2, err3); err != nil {
 		return fmt.Errorf("data folder %s: %w", f.dir, err)
 	}
 	switch {
+	case half && !own && !store:
+		return fmt.Errorf("a restore was begun in %s and not finished: do it again (muster restore FILE --data %s), or give an empty folder", f.dir, f.dir)
 	case store && !key:
 		return fmt.Errorf("data folder %s holds a node's state and no node.key; nothing was changed: put node.key back, that file alone, if you have it; "+
 			"else this machine can only come back as a new one: move the folder away and join with an empty one", f.dir)

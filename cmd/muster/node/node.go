@@ -40,9 +40,12 @@ type Node struct {
 	gossip atomic.Pointer[[]byte]
 	hint   atomic.Pointer[string] // who leads, as a peer said
 	era    atomic.Pointer[string] // number and random half of the era of this node's state
+	over   atomic.Bool            // that era is over: see outdated
 	space  *space
-	flows  *board.Workflows // what is compiled for answers, beside the executor's own
-	told   atomic.Uint64    // highest Seq answered to anybody (M-31)
+
+	otherEra sync.Map         // eras with the same number that were told of
+	flows    *board.Workflows // what is compiled for answers, beside the executor's own
+	told     atomic.Uint64    // highest Seq answered to anybody (M-31)
 
 	denials denials
 

@@ -18,6 +18,9 @@ func (n *Node) identify(ctx context.Context) (err error) {
 	if n.mem, err = n.dir.load(); err != nil {
 		return err
 	}
+	if err = n.dir.takeRenewed(n.mem); err != nil {
+		return err
+	}
 	if n.ident, err = mesh.LoadOrCreateIdentity(n.cfg.Data); err != nil {
 		return err
 	}
@@ -64,6 +67,10 @@ func (n *Node) openMesh() error {
 	n.trust.replace(set)
 	if len(n.mem.Gossip) > 0 {
 		n.gossip.Store(&n.mem.Gossip)
+	}
+	if n.mem.Era != "" && n.era.Load() == nil {
+		era := n.mem.Era
+		n.era.Store(&era)
 	}
 	c := mesh.DefaultConfig()
 	c.Dir, c.Identity, c.Listen, c.FleetID, c.Logger = n.cfg.Data, n.ident, n.cfg.Listen, n.mem.Fleet, n.log
@@ -180,7 +187,8 @@ func (n *Node) refetch(why string) error {
 	n.cfg.Progress(fmt.Sprintf("fetching the state anew (%s); the old one is kept in %s", why, to))
 	n.warn("%s gave up its vote and rejoins under a new store id: %s; its old state and log are kept in %s", n.cfg.Name, why, to)
 	return n.remember(func(m *saved) {
-		m.Store, m.Refetch, m.Rebuild, m.Odd, m.Stored, m.Place = random(6), "", "", false, false, nil
+		m.Store, m.Refetch, m.Rebuild, m.Odd, m.Stored, m.Place, m.Era = random(6), "", "", false, false, nil, ""
+		n.era.Store(nil) // that of the state that comes is not known yet
 	})
 }
 

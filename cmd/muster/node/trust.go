@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -70,12 +71,12 @@ func (n *Node) keepPeers(list []*board.Node) {
 		key = *k
 	}
 	n.memMu.Lock()
-	same := slices.EqualFunc(peers, n.mem.Peers, func(a, b peerID) bool { return a.ID == b.ID && slices.Equal(a.Addrs, b.Addrs) }) && bytes.Equal(key, n.mem.Gossip)
+	same := n.mem.Era == n.greeting() && slices.EqualFunc(peers, n.mem.Peers, func(a, b peerID) bool { return a.ID == b.ID && slices.Equal(a.Addrs, b.Addrs) }) && bytes.Equal(key, n.mem.Gossip)
 	n.memMu.Unlock()
 	if same {
 		return
 	}
-	if err := n.remember(func(m *saved) { m.Peers, m.Gossip = peers, key }); err != nil {
+	if err := n.remember(func(m *saved) { m.Peers, m.Gossip, m.Era = peers, key, n.greeting() }); err != nil {
 		n.log.Warn("the node list could not be kept beside the state", "err", err)
 	}
 }
@@ -88,13 +89,52 @@ func (n *Node) greeting() string {
 	return ""
 }
 
-// checkGreeting refuses a peer of another era with the same number: two
-// recoveries took place, and neither may speak for the fleet (architecture.md §6).
+// checkGreeting refuses a peer of another era (architecture.md §6). One of a later
+// era says that the fleet was recovered without this node: what it has is set aside
+// and fetched anew, whatever it had applied. Equal numbers with different halves are
+// two recoveries, and neither may speak for the fleet: both are told.
 func (n *Node) checkGreeting(peer mesh.NodeID, text string) error {
-	mine, _, _ := strings.Cut(n.greeting(), "-")
-	theirs, _, _ := strings.Cut(text, "-")
-	if n.greeting() == "" || text == "" || mine != theirs || n.greeting() == text {
+	own := n.greeting()
+	if own == "" || text == "" || own == text {
 		return nil
 	}
-	return fmt.Errorf("node %s is of another era %s of this fleet: it was recovered twice", peer, theirs)
+	mine, _, _ := strings.Cut(own, "-")
+	theirs, _, _ := strings.Cut(text, "-")
+	a, err1 := strconv.ParseUint(mine, 10, 64)
+	b, err2 := strconv.ParseUint(theirs, 10, 64)
+	switch {
+	case err1 != nil || err2 != nil || len(text) > 100:
+		return fmt.Errorf("node %s says that its era is %q", peer, clipText(text, 40))
+	case b > a:
+		n.outdated(peer, b, a)
+		return fmt.Errorf("this node is of era %d, which is over: it sets its state aside and fetches that of era %d", a, b)
+	case b < a:
+		return fmt.Errorf("node %s is of era %d, which is over: the fleet was recovered (era %d), and that node fetches the state anew", peer, b, a)
+	}
+	err := fmt.Errorf("node %s is of another era %s of this fleet (this one is of %s): it was recovered twice", peer, text, own)
+	if _, told := n.otherEra.LoadOrStore(text, true); !told {
+		n.warn("%v; one of the two must go: stop it, move its data folder away, and join it to the other with a token", err)
+	}
+	return err
+}
+
+func clipText(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+// outdated ends this process once, and the next begins without what the fleet
+// was recovered from; it is kept beside it.
+func (n *Node) outdated(peer mesh.NodeID, theirs, mine uint64) {
+	if !n.over.CompareAndSwap(false, true) {
+		return
+	}
+	n.log.Error("the fleet was recovered without this node: fetching the state anew", "peer", peer, "era", theirs, "own", mine)
+	n.spawn(func() {
+		n.anew(func(m *saved) {
+			m.Refetch = fmt.Sprintf("the fleet was recovered without it (era %d; this was of era %d)", theirs, mine)
+		})
+	})
 }
