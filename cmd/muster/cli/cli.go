@@ -253,6 +253,7 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 
 // settle fills what flags leave open: flags before environment before defaults.
 func (a *app) settle(c *cobra.Command) error {
+	a.endWithReader(c)
 	f := c.Flags()
 	a.dataSet, a.timeoutSet = f.Changed("data"), f.Changed("timeout")
 	if a.timeout <= 0 {

@@ -79,6 +79,13 @@ func (s *seatT) text() string {
 	return s.seen.String()
 }
 
+// clear forgets what was on the screen.
+func (s *seatT) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.Reset()
+}
+
 func (s *seatT) types(text string) {
 	s.t.Helper()
 	if _, err := s.tty.WriteString(text); err != nil {

@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster/board"
+)
+
+// A look goes on when the leader is killed, is told and found again when the node in the middle is killed or
+// the far one stands still, and nothing that was typed meanwhile is typed later.
+func TestAttachOverLostLinks(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("no tmux here")
+	}
+	f := newFleet(t, 3, 4, steady...)
+	leader := f.leader()
+	near := f.other(leader)
+	far := f.other(leader, near)
+	f.do(near, board.VBoardApply, board.BoardApply{Board: "default", YAML: paneBoard})
+	file := filepath.Join(f.dir, "typed")
+	card, _ := f.pane(near, far, `printf '\033[?2004h'; `+reader(file))
+	w := near.sit("attach", card)
+	w.sees("HELLO")
+	w.types("a")
+	f.wrote(file, "a")
+
+	// A paste holds the key that leaves, and every other byte; it arrives as it is, and the look goes on.
+	var block []byte
+	for i := 1; i < 128; i++ {
+		if i != 0x1b { // begins keys
+			block = append(block, byte(i))
+		}
+	}
+	paste := "\x1b[200~" + string(block) + "é世\x1b[201~" // the program asked for the marks; what is no UTF-8, tmux takes for nobody's
+	w.types(paste)
+	f.wrote(file, "a"+paste)
+
+	leader.kill()
+	w.types("b")
+	f.wrote(file, "a"+paste+"b")
+	if strings.Contains(w.text(), "no link to") {
+		t.Error("a change of leader was told as a lost link")
+	}
+
+	far.signal(syscall.SIGSTOP)
+	stopped := time.Now()
+	w.types("lost")
+	w.sees("no link to " + far.name)
+	t.Logf("told after %s that %s stands still", time.Since(stopped).Round(100*time.Millisecond), far.name)
+	w.types("lost too")
+	w.clear()
+	far.signal(syscall.SIGCONT)
+	w.sees("HELLO") // drawn anew
+	w.types("c")
+	f.wrote(file, "a"+paste+"bc")
+
+	w.clear()
+	near.kill()
+	w.sees("no link to " + far.name)
+	w.types("lost again")
+	w.clear()
+	near.start()
+	w.sees("HELLO")
+	w.types("d")
+	f.wrote(file, "a"+paste+"bcd")
+
+	// The machine goes away for good: the person is told since when, and leaves.
+	w.clear()
+	far.kill()
+	w.sees("no link to " + far.name)
+	w.sees(far.name + " does not answer")
+	w.types("\x1d")
+	w.ends()
+}
+
+// A client that is killed leaves the person's terminal as it was.
+func TestAttachGivesTheTerminalBack(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("no tmux here")
+	}
+	f := newFleet(t, 1, 4)
+	m := f.machines[0]
+	f.do(m, board.VBoardApply, board.BoardApply{Board: "default", YAML: paneBoard})
+	card, _ := f.pane(m, m, reader(filepath.Join(f.dir, "typed")))
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGQUIT} {
+		cmd := exec.Command("sh", "-c", `"$0" --data "$1" attach "$2"; echo over $?; exec sleep 60`, binary, m.data, card)
+		w := seat(t, cmd)
+		w.sees("HELLO")
+		if raw(t, w) {
+			out, err := exec.Command("pgrep", "-P", fmt.Sprint(cmd.Process.Pid), "-x", "muster").Output()
+			if err != nil {
+				t.Fatalf("no client: %v", err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.clear()
+			if err := syscall.Kill(pid, sig); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			t.Fatal("the terminal is not raw while somebody looks")
+		}
+		w.sees("over ")
+		within(t, 10*time.Second, "given back", func() (bool, string) {
+			return !raw(t, w) && strings.Contains(w.text(), "\x1b[?1049l"), last(w.text(), 300)
+		})
+	}
+}
+
+// What follows ends when nobody reads it any more, not at its next line.
+func TestFollowersEndWithTheirReader(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, 4)
+	m := f.machines[0]
+	f.apply("600")
+	card := f.add(m, "long", "echo first; sleep 300", nil)
+	f.eventually(20*time.Second, "running", func() (bool, string) {
+		runs, err := m.runs(card)
+		return err == nil && len(runs) == 1 && runs[0].Launched != nil, fmt.Sprint(err)
+	})
+	for _, args := range [][]string{{"events", "-f"}, {"log", "-f", card}, {"attention", "-f"}, {"inbox", "-f"}, {"board", "show", "--watch"}} {
+		cmd := exec.Command(binary, append([]string{"--data", m.data}, args...)...)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan error, 1)
+		select {
+		case <-time.After(500 * time.Millisecond): // it follows, or has not come so far: both must end
+		case err := <-over:
+			t.Errorf("%q ended by itself: %v", args, err)
+		}
+		out.Close()
+		go func() { over <- cmd.Wait() }()
+		select {
+		case <-over:
+		case <-time.After(10 * time.Second):
+			_ = cmd.Process.Kill()
+			t.Errorf("%q goes on though nobody reads it", args)
+		}
+	}
+}
+
+// raw tells whether a person's terminal passes on every byte as it is.
+func raw(t *testing.T, s *seatT) bool {
+	t.Helper()
+	tio, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tio.Lflag&unix.ICANON == 0
+}
