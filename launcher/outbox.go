@@ -64,6 +64,9 @@ func (o *outbox) waiting() int {
 	return len(o.items)
 }
 
+// Unsent is the number of reports that wait for an outcome.
+func (r *Reconciler) Unsent() int { return r.box.waiting() }
+
 // hasWord tells whether a word is filed under this request id.
 func (o *outbox) hasWord(id string) bool {
 	o.mu.Lock()

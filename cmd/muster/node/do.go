@@ -21,6 +21,10 @@ const checkNotLeader = raftstore.CheckNotLeader
 // answer is marked as a retry, and only the last copy's answer counts. When ctx
 // ends after a copy went out that nobody answered, the outcome is unknown.
 func (n *Node) Do(ctx context.Context, req board.Request) board.Result {
+	if unnamed(&req) {
+		return board.Result{Err: board.Errorf(board.Unavailable, "%s has nothing of the fleet's state yet, and cannot give this request an id: nothing was done", n.cfg.Name).
+			WithCheck("no_state").WithHint("ask again in a moment, or another node")}
+	}
 	open := false // a copy is out whose outcome nobody told
 	for !n.full.Load() {
 		lead := n.leadership()
@@ -41,6 +45,13 @@ func (n *Node) Do(ctx context.Context, req board.Request) board.Result {
 			WithHint("ask again with: --request-id %s", req.ID)}
 	}
 	return board.Result{Err: n.noLeader()}
+}
+
+// unnamed tells of a request that nothing would know again: sent twice, for a lost answer, it would be executed twice.
+// What the fleet and its nodes ask for without an id, the state guards.
+func unnamed(req *board.Request) bool {
+	person := req.Actor.Kind == board.ActorPerson || req.Actor.Kind == board.ActorRun || req.Verb == board.VNodeJoin
+	return req.ID == "" && req.Journal == "" && person && req.Verb != board.VBarrier
 }
 
 // noLeader says why nothing can be written now (M-34).

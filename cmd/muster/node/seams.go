@@ -60,5 +60,8 @@ func (n *Node) newMesh(c mesh.Config) (Mesh, error) {
 // Backend is the node as its doors see it.
 func (n *Node) Backend() api.Backend { return backend{n} }
 
+// Unsent is how many reports of this node wait for an outcome.
+func (n *Node) Unsent() int { return n.launch.Unsent() }
+
 // Store is the node's store: what is checked of a fleet is read there.
 func (n *Node) Store() *raftstore.Store { return n.store }

@@ -198,6 +198,11 @@ func (n *Node) up(ctx context.Context) error {
 	if err := json.Unmarshal(res.Data, &ans); err != nil {
 		return fmt.Errorf("answer to this start: %w", err)
 	}
+	if n.MintID() == "" { // a new machine: until something of the state is here, no request at its doors can have an id
+		wait, cancel := context.WithTimeout(ctx, hopTimeout)
+		_ = n.store.WaitSeq(wait, res.Seq) // else it says so to who asks
+		cancel()
+	}
 	return n.remember(func(m *saved) { m.Generation, m.Start = ans.Generation, "" })
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster/board"
 )
 
 // Names of repositories are in node.yaml, read at each use, and in what the node
@@ -35,6 +37,33 @@ func TestReposOfTheMachine(t *testing.T) {
 		}
 		if _, err := n.repos(); err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), ownFile) {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A person's request without an id is not executed: a lost answer would make two of it. A new node's doors cannot give
+// one before something of the state is there.
+func TestNoRequestWithoutAnID(t *testing.T) {
+	n := &Node{}
+	for _, c := range []struct {
+		req   board.Request
+		takes bool
+	}{
+		{board.Request{Actor: board.Actor{Kind: board.ActorPerson}, Verb: board.VCardAdd}, false},
+		{board.Request{Actor: board.Actor{Kind: board.ActorRun}, Verb: board.VEvent}, false},
+		{board.Request{Actor: board.Actor{Kind: board.ActorNode}, Verb: board.VNodeJoin}, false},
+		{board.Request{ID: "e.1.x", Actor: board.Actor{Kind: board.ActorPerson}, Verb: board.VCardAdd}, true},
+		{board.Request{Actor: board.Actor{Kind: board.ActorPerson}, Verb: board.VBarrier}, true},
+		{board.Request{Actor: board.Platform(), Verb: board.VStart}, true},
+		{board.Request{Actor: board.Actor{Kind: board.ActorNode}, Verb: board.VReport, Journal: "j", Number: 1}, true},
+	} {
+		if got := !unnamed(&c.req); got != c.takes {
+			t.Errorf("%s by a %s: taken %t, want %t", c.req.Verb, c.req.Actor.Kind, got, c.takes)
+		}
+		if !c.takes {
+			if res := n.Do(t.Context(), c.req); res.Err == nil || res.Err.Code != board.Unavailable || res.Err.Check != "no_state" {
+				t.Errorf("%s: %v", c.req.Verb, res.Err)
+			}
 		}
 	}
 }

@@ -130,6 +130,8 @@ func Model() porcupine.Model {
 		Step: func(state, input, output any) (bool, any) {
 			s, in := state.(cardState), input.(op)
 			switch {
+			case in.Kind == "copy": // of one id: the first answer is everybody's
+				return s.said == "" || s.said == in.Text, cardState{said: in.Text}
 			case in.Kind == "read":
 				return in.Text == s.said && in.Prio == s.prio, s
 			case in.Refused:

@@ -217,6 +217,18 @@ func (f *Fleet) endHanging() {
 	}
 }
 
+// drained waits until no machine has a report that nobody took.
+func (f *Fleet) drained(ctx context.Context) {
+	for _, m := range f.machines {
+		for p := m.up(); p != nil && p.ready.Load() && p.node.Unsent() > 0; {
+			if pass(ctx, 100*time.Millisecond) != nil {
+				f.bug("%s has %d reports that nobody took", m.Name, p.node.Unsent())
+				break
+			}
+		}
+	}
+}
+
 // final holds the end of a history against the invariants.
 func (f *Fleet) final(ctx context.Context) {
 	var most uint64
@@ -239,10 +251,16 @@ func (f *Fleet) final(ctx context.Context) {
 		}
 	}
 	f.compare()
+	f.drained(wait)
 	u := f.user(9, &cards{})
+	for _, a := range slices.Clone(f.asked) {
+		if a.open || !a.none && a.req.Retry || a.code == "" && !a.none && u.rng.IntN(4) == 0 {
+			u.again(&a)
+		}
+	}
 	seen := map[string]bool{}
 	for _, o := range slices.Clone(f.ops) {
-		if !seen[o.Card] {
+		if o.Kind != "copy" && !seen[o.Card] {
 			seen[o.Card] = true
 			for tries := 0; !u.read(o.Card); tries++ {
 				if tries == 10 {

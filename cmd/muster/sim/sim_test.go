@@ -56,7 +56,7 @@ func play(t *testing.T, seed uint64) (r *Report) {
 	return r
 }
 
-func TestHistories(t *testing.T) {
+func TestFleetHistories(t *testing.T) {
 	begin := time.Now()
 	total := map[string]int{}
 	for i := range *histories {

@@ -14,12 +14,13 @@ import (
 	"muster/cmd/muster/api"
 )
 
-// op is one thing that a user did and that the models know: a comment, a priority, or a consistent read of both.
+// op is one thing that a user did and that the models know: a comment, a priority, a consistent read of both, or a copy
+// of a request that had an answer.
 type op struct {
 	User      int
-	Kind      string // comment, priority, read
-	Card      string
-	Text      string
+	Kind      string // comment, priority, read, copy
+	Card      string // of a copy: its request id
+	Text      string // of a copy: the answer
 	Prio      int64
 	Open      bool // nobody knows whether it was done
 	Refused   bool
@@ -173,7 +174,7 @@ func (u *user) ask(verb string, args any) outcome {
 			continue
 		}
 		door := p.node.Backend()
-		if out.req.ID == "" {
+		if out.req.Verb == "" {
 			out.req = request(door, verb, args)
 			u.f.count("request")
 		} else {
@@ -183,13 +184,21 @@ func (u *user) ask(verb string, args any) outcome {
 		}
 		out.req.Retry = out.open
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(500+u.rng.IntN(5000))*time.Millisecond)
+		at := time.Now()
 		res := door.Do(ctx, out.req)
 		cancel()
 		switch {
 		case p.ctx.Err() != nil: // who asks a process that died gets no answer
 			out.open, out.none = true, false
+		case out.req.ID == "" && (res.Err == nil || res.Err.Code != board.Unavailable):
+			u.f.bug("%s without an id was answered: %v", verb, res.Err)
+			return out
+		case out.req.ID == "":
+			u.f.count("request without an id is not taken")
+			return out
 		case res.Err == nil:
 			out.seq, out.data, out.open, out.none = res.Seq, res.Data, false, false
+			u.answered(out.req, at, &res)
 			u.f.keep(out.asked)
 			return out
 		case res.Err.Code == board.UnknownOutcome && res.Err.Check == board.CheckBelow:
@@ -200,6 +209,7 @@ func (u *user) ask(verb string, args any) outcome {
 			out.open, out.none = true, false
 		case res.Err.Code != board.Unavailable:
 			out.seq, out.code, out.open, out.none = res.Seq, res.Err.Code, false, false
+			u.answered(out.req, at, &res)
 			u.f.keep(out.asked)
 			return out
 		}
@@ -210,6 +220,41 @@ func (u *user) ask(verb string, args any) outcome {
 	}
 	u.f.keep(out.asked)
 	return out
+}
+
+// answered notes an answer that will be the same for every later copy: what was done, or the refusal of a marked retry.
+func (u *user) answered(req board.Request, at time.Time, res *board.Result) {
+	if res.Err != nil && !req.Retry || req.Verb == board.VDrain || req.Verb == board.VResume || req.Verb == board.VPause {
+		return // of a first copy a refusal is not written, and of what changes nothing nothing is
+	}
+	o := op{User: u.n, Kind: "copy", Card: req.ID, Text: "done " + string(res.Data), Call: at, Ret: time.Now()}
+	if res.Err != nil {
+		o.Text = "refused: " + string(res.Err.Code)
+	}
+	u.f.mu.Lock()
+	defer u.f.mu.Unlock()
+	u.f.ops = append(u.f.ops, o)
+}
+
+// again sends one more copy of a request: its answer is the one that was given, and one that nobody knew is known now.
+func (u *user) again(a *asked) {
+	door := u.f.doors()[u.rng.IntN(len(u.f.doors()))]
+	id, name := door.Self()
+	req := a.req
+	req.Retry, req.Actor.Name, req.Actor.Node = true, "ann@"+name, id
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	at := time.Now()
+	res := door.Do(ctx, req)
+	switch {
+	case res.Err == nil || res.Err.Code != board.Unavailable && res.Err.Code != board.UnknownOutcome:
+		u.answered(req, at, &res)
+	case res.Err.Check != board.CheckBelow:
+		u.f.bug("request %s (%s) has no outcome after everything was healed: %v", req.ID, req.Verb, res.Err)
+	}
+	if a.open {
+		u.f.count("unknown outcome asked for again")
+	}
 }
 
 func (f *Fleet) keep(a asked) {
