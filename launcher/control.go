@@ -36,6 +36,8 @@ type message struct {
 
 	Shown bool `json:"shown,omitempty"` // of a pane: its program has printed something
 	Quiet bool `json:"quiet,omitempty"` // and prints nothing now
+
+	Turn *turnState `json:"turn,omitempty"` // of a session: what it told of its turns
 }
 
 // Ops and events of the control socket.
@@ -45,6 +47,7 @@ const (
 	opExtend = "extend" // the lease's deadline moved forward
 	opStop   = "stop"   // end the session: TERM, KILL after Kill
 	opMemory = "memory" // how much memory has the session
+	opTurn   = "turn"   // from within a session: a word of its program's hooks
 
 	evStarted = "started" // the session executes
 	evPane    = "pane"    // its pane shows something, is quiet, or is not any more

@@ -316,6 +316,10 @@ func (k *keeper) obey(m message) message {
 		}
 		k.stopped = k.stopped || !k.ending
 		k.end(m.Kill, why)
+	case opTurn:
+		if k.term != nil && m.Turn != nil {
+			k.term.notes.turned(m.Turn)
+		}
 	}
 	state := stateRunning
 	if k.ending {

@@ -50,7 +50,11 @@ func (l *link) read(r *bufio.Reader) {
 // namespaces.
 func (l *link) note(m message) {
 	if m.Event == evPane || m.Re != "" {
-		l.notes.set(paneState{Shown: m.Shown, Quiet: m.Quiet})
+		st := paneState{Shown: m.Shown, Quiet: m.Quiet}
+		if m.Turn != nil {
+			st.Turn = *m.Turn
+		}
+		l.notes.set(st)
 	}
 	if m.Now == 0 {
 		return

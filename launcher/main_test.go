@@ -29,6 +29,11 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
+		case NoteVerb:
+			if err := Note(os.Args[2:], os.Stdin); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+			os.Exit(0)
 		case "program":
 			os.Exit(program(os.Args[2:]))
 		}

@@ -14,6 +14,7 @@ type paneState struct {
 	News  int  // how often it has changed
 	Shown bool // its program has printed something
 	Quiet bool // it prints nothing now
+	Turn  turnState
 }
 
 // notes are the newest state of a pane, and a signal that it has changed.
@@ -31,24 +32,34 @@ func newNotes() *notes {
 // attend tells quiet from not quiet until nothing comes any more. What is printed
 // without a pause costs nothing but the timer.
 func (n *notes) attend(over <-chan struct{}) {
-	quiet, shown := time.NewTimer(paneQuiet), false
+	quiet := time.NewTimer(paneQuiet)
 	defer quiet.Stop()
 	for {
 		select {
 		case <-n.out:
-			shown = true
-			n.set(paneState{Shown: true})
+			n.change(func(st *paneState) { st.Shown, st.Quiet = true, false })
 			quiet.Reset(paneQuiet)
 		case <-quiet.C:
-			n.set(paneState{Shown: shown, Quiet: true})
+			n.change(func(st *paneState) { st.Quiet = true })
 		case <-over:
 			return
 		}
 	}
 }
 
-func (n *notes) set(st paneState) {
+// turned takes over what the session told of its turns.
+func (n *notes) turned(said *turnState) {
+	now := bootNow()
+	n.change(func(st *paneState) { st.Turn = st.Turn.after(said, now) })
+}
+
+func (n *notes) set(st paneState) { n.change(func(old *paneState) { *old = st }) }
+
+// change says what is to be different, and tells of it when something is.
+func (n *notes) change(fn func(*paneState)) {
 	n.mu.Lock()
+	st := n.st
+	fn(&st)
 	st.News = n.st.News
 	news := n.st != st
 	if n.st = st; news {
@@ -79,6 +90,9 @@ func (k *keeper) marked(m message) message {
 	if k.term != nil {
 		st := k.term.notes.state()
 		m.Shown, m.Quiet = st.Shown, st.Quiet
+		if st.Turn != (turnState{}) {
+			m.Turn = &st.Turn
+		}
 	}
 	return m
 }

@@ -13,7 +13,17 @@ type paned interface {
 	noted() <-chan struct{}
 }
 
-func (l *link) pane() paneState        { return l.notes.state() }
+// pane is the state of the pane; its moment is by this process's clock.
+func (l *link) pane() paneState {
+	st := l.notes.state()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if st.Turn.At != 0 {
+		st.Turn.At = st.Turn.At.Add(-l.ahead)
+	}
+	return st
+}
+
 func (l *link) noted() <-chan struct{} { return l.notes.changed }
 
 // followPane has the loop look again whenever there is news of a pane.
@@ -61,6 +71,7 @@ func (r *Reconciler) tendPanes(s *seen) {
 			n.shown = true
 			files = append(files, r.note(n.id, &board.Report{Kind: board.ReportSeen, Run: n.id}))
 		}
+		r.tellTurn(n, &st)
 		files = append(files, r.typeTexts(n, st, s)...)
 	}
 	r.fileNotes(files)

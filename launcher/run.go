@@ -52,6 +52,8 @@ type run struct {
 	spoke   bool           // it has said a word, and that was taken
 	shown   bool           // the fleet was told that its pane shows life
 	deaf    int            // its pane's state (News) in which it was seen to take no text
+	quietAt time.Time      // since when its pane is quiet
+	moveAt  time.Time      // since when it is not
 	passed  bool           // its session carries a later run
 	typing  bool           // something is typed into its pane, or it is looked at for that
 

@@ -141,9 +141,6 @@ var createFields = map[string]rule.Kind{"subtask_of": rule.String, "triage": rul
 var later = map[string]string{
 	"declare_agent":   "agents outlive their sessions in a later version; until then nothing is declared",
 	"end_agents":      "agents outlive their sessions in a later version; until then nothing is ended",
-	"ask":             "turns are told from panes in a later version; until then no session is told to be idle, and none is asked",
-	"counts: turns":   "turns are told from sessions in a later version; until then every session counts as one",
-	"limits: stale":   "nodes tell of silent sessions in a later version; until then no run counts as stale",
 	"limits: working": "working time is measured in a later version; until then it is not limited",
 }
 

@@ -109,7 +109,7 @@ func TestLater(t *testing.T) {
 	}
 	for verb := range actionArgs {
 		_, isLater := Later(verb)
-		if works := strings.Contains(" claim end_run record_failure reset_failures block unblock comment set create link promote_children stop_run forget_session close_session cleanup_workspace notify send_to_actor hook ", " "+verb+" "); works == isLater {
+		if works := strings.Contains(" claim end_run record_failure reset_failures block unblock comment set create link promote_children stop_run forget_session close_session cleanup_workspace notify send_to_actor ask hook ", " "+verb+" "); works == isLater {
 			t.Errorf("%s: later is %v", verb, isLater)
 		}
 	}

@@ -98,17 +98,12 @@ func (l *linter) later() {
 			l.add(a.At(), Warning, "later", a.Verb(), missing, "")
 		}
 	})
-	for i, c := range l.w.Dispatch.Capacity {
-		at := fmt.Sprintf("dispatch.capacity[%d]", i)
-		l.comes(c.Counts == "turns", c.Pos, "counts: turns", at)
-	}
 	for _, name := range l.w.Order {
 		s := l.w.Statuses[name]
 		if s.Run == nil {
 			continue
 		}
 		at := "statuses." + name + ".run"
-		l.comes(s.Run.Limits.Stale != nil, s.Pos, "limits: stale", at)
 		l.comes(s.Run.Limits.Working != nil, s.Pos, "limits: working", at)
 	}
 }

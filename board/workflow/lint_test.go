@@ -64,7 +64,7 @@ func TestLint(t *testing.T) {
 		{"unknown-slot", Warning, "{end_run: lost}, forget_session", "{end_run: lost}, {forget_session: workr}", "did you mean worker?"},
 		{"never-started", Warning, "initial: todo", "initial: todo\ndispatch: {start: go}", "no status takes the event go"},
 		{"shell-text", Warning, "args: [make]", "args: [bash, -lc, 'echo {{ card.title }}']", "card.title stands inside a shell's program"},
-		{"later", Warning, "initial: todo", "initial: todo\ndispatch: {capacity: [{description: turns, counts: turns, scope: fleet, max: 1}]}", "turns are told from sessions in a later version"},
+		{"later", Warning, "initial: todo", "initial: todo\non: {odd: [{do: [end_agents]}]}", "agents outlive their sessions in a later version"},
 	} {
 		src := strings.Replace(base, c.from, c.to, 1)
 		if src == base {

@@ -25,6 +25,12 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == launcher.NoteVerb {
+		if err := launcher.Note(os.Args[2:], os.Stdin); err != nil { // no failure: a program would hold it against its own work
+			fmt.Fprintln(os.Stderr, "muster note:", err)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := cli.Main(ctx, os.Args[1:], cli.OS(), cli.Deps{Version: versionText(), Up: up, Again: afresh, Door: door, Check: check, Survey: survey, Recover: recoverFleet, Restore: restoreFleet, Demo: showDemo, Bench: bench.Main})
 	stop()
