@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"muster/cmd/muster/cli"
+	"muster/cmd/muster/doctor"
 	"muster/cmd/muster/node"
 	"muster/raftstore"
 )
@@ -34,4 +35,13 @@ func renewReport(data string, r *raftstore.Renewed, err error) (*cli.RenewReport
 		return nil, err
 	}
 	return &cli.RenewReport{Data: data, Era: r.After.Era, Seq: r.After.Seq, Before: r.Before.Seq, Unsure: r.Unsure, Hash: fmt.Sprintf("%x@%d", r.After.Hash, r.After.Seq)}, nil
+}
+
+// lookAround is the doctor's round.
+func lookAround(ctx context.Context, data string) []cli.Finding {
+	var list []cli.Finding
+	for _, f := range doctor.Diagnose(doctor.Look(ctx, data, versionText())) {
+		list = append(list, cli.Finding(f))
+	}
+	return list
 }

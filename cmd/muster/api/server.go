@@ -171,6 +171,7 @@ func (h *handler) mux() http.Handler {
 	if h.door != DoorSession {
 		mux.HandleFunc("POST /v1/token", h.wrap(h.token))
 		mux.HandleFunc("GET /v1/backup", h.backup)
+		mux.HandleFunc("GET /v1/peers", h.wrap(h.peers))
 	}
 	if h.door == DoorUser {
 		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))

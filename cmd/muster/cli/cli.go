@@ -50,8 +50,10 @@ type Deps struct {
 	Survey  func(folders []string) ([]Survivor, error)
 	Recover func(ctx context.Context, o RecoverOptions) (*RenewReport, error)
 	Restore func(ctx context.Context, o RestoreOptions) (*RenewReport, error)
-	Demo    func(ctx context.Context, o DemoOptions) error
-	Bench   func(args []string, stdout, stderr io.Writer) int
+	// Doctor looks at the node of a data folder, running or stopped, and at its machine.
+	Doctor func(ctx context.Context, data string) []Finding
+	Demo   func(ctx context.Context, o DemoOptions) error
+	Bench  func(args []string, stdout, stderr io.Writer) int
 }
 
 // IO is a command's surroundings.
@@ -237,7 +239,7 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.attachCmd(), a.shellCmd(), a.diffCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
 		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.workflowCmd(), a.eventsCmd(), a.dispatchCmd()}},
 		{"tell", "Who is told:", a.tellCmds()},
-		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.recoverCmd()}},
+		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.recoverCmd(), a.doctorCmd()}},
 		{"more", "More:", []*cobra.Command{a.demoCmd(), a.benchCmd(), a.versionCmd(), a.completionCmd()}},
 	} {
 		c.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
