@@ -103,6 +103,10 @@ func fleetVerb(name string) (verb, bool) {
 		return verb{byNode, nodeUpdate}, true
 	case VReport:
 		return verb{byNode, report}, true
+	case VNodeRemove:
+		return verb{byManager, nodeRemove}, true
+	case VGossip:
+		return verb{byPlatform, gossipRotate}, true
 	case VNodeRole:
 		return verb{byPlatform, nodeRole}, true
 	case VNodeState:

@@ -55,6 +55,8 @@ const (
 	VDrain        = "node.drain"    // Drain: a node takes nothing new, or takes again
 	VNodeSet      = "node.set"      // NodeSet: what users of its socket may do
 	VNodeLabel    = "node.label"    // NodeLabel: a person's labels of a machine
+	VNodeRemove   = "node.remove"   // NodeRemove: a machine is trusted no longer
+	VGossip       = "gossip.key"    // GossipRotate: the leader gives gossip another key
 	VNodeRole     = "node.role"     // NodeRole: the leader records what Raft's configuration is
 	VNodeState    = "node.state"    // NodeState: the leader saw a node come or go
 	VReport       = "report"        // Report: a node's outbox item

@@ -42,6 +42,9 @@ type Fleet struct {
 	Created             int64
 	PausedBy, PausedWhy string
 	PausedAt            int64
+	GossipOld           []byte // the key before, which still counts; none when a removed node knows it
+	GossipAt            int64  // when Gossip was made; 0: with the fleet
+	GossipStale         bool   // a removed node knows it: the leader makes another
 	unknown
 }
 
@@ -56,6 +59,9 @@ func (f *Fleet) fields(w *wire) {
 	str(w, 8, &f.PausedWhy)
 	w.int(9, &f.PausedAt)
 	w.bytes(10, &f.Gossip)
+	w.bytes(20, &f.GossipOld)
+	w.int(21, &f.GossipAt)
+	w.bool(22, &f.GossipStale)
 }
 
 // IDTable is the state of the table of request ids (architecture.md §2).

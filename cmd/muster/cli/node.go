@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) nodeCmd() *cobra.Command {
-	return group("node", "the machines of the fleet", a.nodeList(), a.nodeShow(), a.nodeDrain(), a.nodeUndrain(), a.nodeVote(true), a.nodeVote(false), a.nodeSet(), a.nodeLabel())
+	return group("node", "the machines of the fleet", a.nodeList(), a.nodeShow(), a.nodeDrain(), a.nodeUndrain(), a.nodeVote(true), a.nodeVote(false), a.nodeSet(), a.nodeLabel(), a.nodeRemove())
 }
 
 func (a *app) nodeList() *cobra.Command {

@@ -126,6 +126,9 @@ func (n *Node) contactOnce(ctx, lead context.Context) bool {
 		n.clockOff = off
 	}
 	n.mu.Unlock()
+	if index >= ans.Commit {
+		n.caughtUp()
+	}
 	n.launch.Contact()
 	return true
 }

@@ -157,10 +157,28 @@ func (n *Node) mayLead(req *board.Request) *board.Error {
 	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
 		return board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")
 	}
+	if req.Verb == board.VNodeRemove && n.removesSelf(req.Args) {
+		return board.Errorf(board.Refused, "%s leads the fleet, and cannot take itself out of it", n.cfg.Name).WithHint("let another lead first: muster node demote %s", n.cfg.Name)
+	}
 	if err := n.room(req); err != nil && !req.Retry { // a retry may have been done before: the executor tells
 		return err
 	}
 	return nil
+}
+
+// removesSelf tells that a removal is of this node: at its commit the others would hang up on their leader.
+func (n *Node) removesSelf(args []byte) bool {
+	var a board.NodeRemove
+	if json.Unmarshal(args, &a) != nil {
+		return false
+	}
+	self := false
+	_ = n.store.View(func(v board.View) error {
+		x, err := board.FindNode(v, a.Node)
+		self = err == nil && x.ID == string(n.ident.ID)
+		return nil
+	})
+	return self
 }
 
 // fromPeer takes a request that a peer forwards: it is never passed on again,

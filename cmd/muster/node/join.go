@@ -20,6 +20,7 @@ import (
 type joinMsg struct {
 	Secret string       `json:"secret"`
 	Node   board.NodeUp `json:"node"`
+	Again  bool         `json:"again,omitempty"` // its folder is of this fleet: who is still listed needs no token
 }
 
 // joinAns is what the new machine needs until the state has come to it.
@@ -28,6 +29,7 @@ type joinAns struct {
 	Generation uint64   `json:"generation"`
 	Gossip     []byte   `json:"gossip"`
 	Nodes      []peerID `json:"nodes"`
+	Listed     bool     `json:"listed,omitempty"` // it was never out of the list: no token was used
 }
 
 // join introduces this machine to the fleet of its token: it checks the key of
@@ -51,28 +53,37 @@ func (n *Node) join(ctx context.Context) error {
 	n.mem.Replica = n.cfg.Replica
 	up := n.about()
 	up.Addrs = []string{orElse(n.cfg.Advertise, n.cfg.Listen)}
+	ans, err := n.askIn(ctx, tok, joinMsg{Secret: tok.Secret, Node: up})
+	if err != nil {
+		return err
+	}
+	if old, err := n.dir.setAside(); err != nil { // of this key's node, whose node.json was lost
+		return err
+	} else if old != "" {
+		n.cfg.Progress("this machine comes back under its own id; what it held is kept in " + old)
+	}
+	n.mem.Fleet, n.mem.Name, n.mem.Generation, n.mem.Gossip, n.mem.Peers = ans.Fleet, n.cfg.Name, ans.Generation, ans.Gossip, ans.Nodes
+	return n.dir.save(n.mem)
+}
+
+// askIn asks the nodes of a token, one after the other, until one answers.
+func (n *Node) askIn(ctx context.Context, tok *Token, msg joinMsg) (*joinAns, error) {
 	var failed []string
 	for _, p := range tok.Nodes {
 		for _, addr := range p.Addrs {
 			n.cfg.Progress(fmt.Sprintf("asking %s to let this machine in ...", addr))
-			ans, err := n.joinAt(ctx, p.ID, addr, joinMsg{Secret: tok.Secret, Node: up})
+			ans, err := n.joinAt(ctx, p.ID, addr, msg)
 			if err == nil {
-				if old, err := n.dir.setAside(); err != nil { // of this key's node, whose node.json was lost
-					return err
-				} else if old != "" {
-					n.cfg.Progress("this machine comes back under its own id; what it held is kept in " + old)
-				}
-				n.mem.Fleet, n.mem.Name, n.mem.Generation, n.mem.Gossip, n.mem.Peers = ans.Fleet, n.cfg.Name, ans.Generation, ans.Gossip, ans.Nodes
-				return n.dir.save(n.mem)
+				return ans, nil
 			}
 			var refused *board.Error
 			if errors.As(err, &refused) && refused.Code != board.Unavailable {
-				return refused
+				return nil, refused
 			}
 			failed = append(failed, fmt.Sprintf("%s: %v", addr, err))
 		}
 	}
-	return board.Errorf(board.Unavailable, "no node of the fleet could be reached: %s", strings.Join(failed, "; ")).
+	return nil, board.Errorf(board.Unavailable, "no node of the fleet could be reached: %s", strings.Join(failed, "; ")).
 		WithHint("is the fleet up, and its address reachable from here? A fleet on other machines needs: muster up --listen IP:PORT")
 }
 
@@ -147,6 +158,10 @@ func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
 		answer(nil, board.Errorf(board.Refused, "a machine joins by showing its own key"))
 		return
 	}
+	if msg.Again && n.trust.has(peer) {
+		answer(n.joinAnswer(&joinAns{Fleet: n.mem.Fleet, Listed: true}), nil)
+		return
+	}
 	args, err := json.Marshal(board.NodeJoin{Node: msg.Node, Secret: msg.Secret})
 	if err != nil {
 		answer(nil, board.Errorf(board.Internal, "join: %v", err))
@@ -165,11 +180,16 @@ func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
 		answer(nil, board.Errorf(board.Internal, "join: the answer cannot be read"))
 		return
 	}
+	answer(n.joinAnswer(ans), nil)
+}
+
+// joinAnswer adds where everybody is, and the key of gossip.
+func (n *Node) joinAnswer(ans *joinAns) *joinAns {
 	ans.Nodes = n.nodeList()
 	if k := n.gossip.Load(); k != nil {
 		ans.Gossip = *k
 	}
-	answer(ans, nil)
+	return ans
 }
 
 // nodeList is where the nodes of the fleet are, this one first.

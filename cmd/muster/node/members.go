@@ -13,10 +13,16 @@ import (
 // wakes when the node list changes or a node comes into contact, never on a tick;
 // what failed is tried again after a while.
 func (l *leading) members(ctx context.Context) {
-	sub := l.n.store.Subscribe(func(t board.Table, _ string) bool { return t == board.TNode })
+	sub := l.n.store.Subscribe(func(t board.Table, _ string) bool { return t == board.TNode || t == board.TFleet })
 	defer sub.Close()
 	for {
 		again, err := l.membersOnce(ctx)
+		if err == nil {
+			var rotate time.Duration
+			if rotate, err = l.rotateGossip(ctx); again == 0 || rotate < again {
+				again = rotate
+			}
+		}
 		if err != nil && ctx.Err() == nil {
 			l.n.log.Warn("membership step failed", "err", err)
 			again = 2 * time.Second

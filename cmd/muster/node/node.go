@@ -47,7 +47,10 @@ type Node struct {
 	flows    *board.Workflows // what is compiled for answers, beside the executor's own
 	told     atomic.Uint64    // highest Seq answered to anybody (M-31)
 
-	denials denials
+	denials   denials
+	gossipOld atomic.Pointer[[]byte]   // the key before, which still counts
+	named     atomic.Pointer[[]peerID] // by a rejoin, until this node has caught up
+	listed    atomic.Bool              // the node list of this state has had this node
 
 	mu         sync.Mutex
 	clock      lease.Clock

@@ -48,7 +48,7 @@ func (n *Node) introduce(ctx context.Context) (first bool, err error) {
 	}
 	if m.Fleet != "" {
 		if n.cfg.Token != "" {
-			n.cfg.Progress("this folder belongs to a fleet already: the token is not needed")
+			return false, n.rejoin(ctx)
 		}
 		return false, nil
 	}
@@ -78,12 +78,7 @@ func (n *Node) openMesh() error {
 		c.Advertise = []string{n.cfg.Advertise}
 	}
 	c.Trust, c.Handler = n.trust.has, n.handle
-	c.GossipKeys = func() [][]byte {
-		if k := n.gossip.Load(); k != nil {
-			return [][]byte{*k}
-		}
-		return nil
-	}
+	c.GossipKeys = n.gossipKeys
 	c.Greeting, c.CheckGreeting = n.greeting, n.checkGreeting
 	c.About = func() mesh.About {
 		n.memMu.Lock()

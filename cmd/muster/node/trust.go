@@ -29,31 +29,38 @@ func (t *trust) replace(m map[mesh.NodeID]bool) { t.set.Store(&m) }
 func (n *Node) readNodes() {
 	m := map[mesh.NodeID]bool{n.ident.ID: true}
 	var list []*board.Node
+	own := false
 	_ = n.store.View(func(v board.View) error {
 		board.EachNode(v, func(x *board.Node) bool {
 			m[mesh.NodeID(x.ID)] = true
+			own = own || x.ID == string(n.ident.ID)
 			list = append(list, x)
 			return true
 		})
 		if f := board.GetFleet(v); f != nil {
 			era := f.EraText()
 			n.era.Store(&era)
-			if len(f.Gossip) > 0 {
-				n.gossip.Store(&f.Gossip)
-			}
+			n.readGossip(f)
 		}
 		return nil
 	})
 	if len(list) == 0 {
 		return // nothing replicated yet: what joining told us stands
 	}
+	catching := n.trustNamed(m)
 	n.trust.replace(m)
+	if was := n.listed.Swap(own); was && !own { // it may catch up with a state in which it is listed again
+		n.log.Warn("this machine was removed from the fleet's list: nobody speaks to it any more; to come back: muster join TOKEN", "node", n.cfg.Name)
+	}
 	for _, x := range list {
 		if x.ID != string(n.ident.ID) && len(x.Addrs) > 0 {
 			n.mesh.SetPeer(mesh.NodeID(x.ID), x.Addrs...)
 		}
 	}
 	n.mesh.Recheck()
+	if catching {
+		return
+	}
 	n.keepPeers(list)
 }
 
