@@ -5,7 +5,7 @@ GO      ?= go
 PARALLEL ?= 2
 BIN     := bin
 
-# Long forms of tests, for prove-1 and prove-3. Lower them for a look.
+# Long forms of tests, for prove-N. Lower them for a look. FIRST is the seed of the first simulated history.
 RESTARTS ?= 1000
 CUTS     ?= 400
 ROUNDS   ?= 20
@@ -13,8 +13,10 @@ KILLS    ?= 500
 SEED     ?= 0
 CHECKS   ?= 5000
 RULES    ?= 20
+HISTORIES ?= 300
+FIRST    ?= 1
 
-.PHONY: help build demo test lint rules model prove-1 prove-3 prove-4 harness harness-install harness-newest bench cross clean
+.PHONY: help build demo test lint rules model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -25,6 +27,7 @@ help:
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
 	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind, and $(ROUNDS) rounds of three real nodes'
 	@echo 'make prove-4   $(KILLS) kills of nodes and keepers at points of their work'
+	@echo 'make prove-7   $(HISTORIES) simulated histories from seed $(FIRST) on; adds a line to testdata/proof.jsonl'
 	@echo 'make harness   the real agent programs (npm): presets against their options, whole cards against a fake model'
 	@echo 'make harness-newest   what changed in the newest versions of the agent programs'
 	@echo 'make bench     paired benchmarks with their baselines'
@@ -75,6 +78,9 @@ harness: harness-install
 
 harness-newest:
 	$(GO) run ./cmd/harness newest
+
+prove-7:
+	$(GO) test ./cmd/muster/sim -run TestFleetHistories -histories=$(HISTORIES) -seed=$(FIRST) -proof=$(CURDIR)/testdata/proof.jsonl -commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -v -timeout=6h
 
 bench: build
 	$(BIN)/muster bench

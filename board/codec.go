@@ -227,6 +227,9 @@ func (w *wire) nest(tag uint8, r record) {
 	}
 }
 
+// Encode is a record as a state holds it. The executor writes its own; this is for who makes states that no rule would.
+func Encode(r record) []byte { return marshal(r) }
+
 func marshal(r record) []byte {
 	w := wire{enc: true, buf: make([]byte, 0, 256)}
 	w.record(r)

@@ -69,7 +69,7 @@ func CheckState(v board.View, most func(place string, n int)) (wrong []string) {
 
 // Stuck answers what of a state stands still although nothing is broken any more: every card is finished, waits for a
 // reason that is told, or needs a person, and no order is left.
-func Stuck(v board.View, now int64) (list []string) {
+func Stuck(v board.View) (list []string) {
 	board.EachCard(v, nil, func(c *board.Card) bool {
 		switch {
 		case c.Run != "":

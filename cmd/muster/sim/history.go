@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster/board"
@@ -73,9 +74,11 @@ func (f *Fleet) report() *Report {
 func (f *Fleet) play(length time.Duration) {
 	end := time.Now().Add(length)
 	all := &cards{}
+	var until atomic.Int64 // ns
+	until.Store(end.UnixNano())
 	var users sync.WaitGroup
 	for n := range 4 {
-		users.Go(func() { f.user(n, all).life(end) })
+		users.Go(func() { f.user(n, all).life(&until) })
 	}
 	h := &harm{f: f, rng: rand.New(rand.NewPCG(f.cfg.Seed, 3))}
 	look := time.NewTicker(250 * time.Millisecond)
@@ -83,6 +86,10 @@ func (f *Fleet) play(length time.Duration) {
 	next := time.NewTimer(2 * time.Second)
 	defer next.Stop()
 	for time.Now().Before(end) {
+		if extra := f.begun.Add(3 * length); time.Until(end) < time.Second && end.Before(extra) && f.lacks() {
+			end = end.Add(5 * time.Second)
+			until.Store(end.UnixNano())
+		}
 		select {
 		case m := <-f.dead:
 			h.bury(m)
@@ -105,6 +112,43 @@ func (f *Fleet) play(length time.Duration) {
 	}
 }
 
+// What a history has at least, besides its length.
+const (
+	leastRequests = 200
+	leastFinished = 20
+)
+
+// lacks tells that not enough has happened yet.
+func (f *Fleet) lacks() bool {
+	f.mu.Lock()
+	requests := f.counts["request"]
+	f.mu.Unlock()
+	if requests < leastRequests {
+		return true
+	}
+	for _, m := range f.machines {
+		if p := m.up(); p != nil && p.ready.Load() {
+			return finished(p.node.Store()) < leastFinished
+		}
+	}
+	return true
+}
+
+func finished(s interface {
+	View(func(board.View) error) error
+}) (n int) {
+	_ = s.View(func(v board.View) error {
+		board.EachCard(v, nil, func(c *board.Card) bool {
+			if board.Finished(c.Stored) {
+				n++
+			}
+			return true
+		})
+		return nil
+	})
+	return n
+}
+
 // compare holds the states of the nodes against each other: at one Seq all have one hash.
 func (f *Fleet) compare() {
 	for _, m := range f.machines {
@@ -112,14 +156,19 @@ func (f *Fleet) compare() {
 		if p == nil || !p.ready.Load() {
 			continue
 		}
-		seq, hash := p.node.Store().SeqHash()
-		f.mu.Lock()
-		was, known := f.hashes[seq]
-		f.hashes[seq] = hash
-		f.mu.Unlock()
-		if known && was != hash {
-			f.bug("%s has another state than others had at Seq %d", m.Name, seq)
-		}
+		f.sameState(m.Name, p.node.Store().SeqHash)
+	}
+}
+
+// sameState holds the state of one node against what others had at its Seq.
+func (f *Fleet) sameState(name string, state func() (uint64, [16]byte)) {
+	seq, hash := state()
+	f.mu.Lock()
+	was, known := f.hashes[seq]
+	f.hashes[seq] = hash
+	f.mu.Unlock()
+	if known && was != hash {
+		f.bug("%s has another state than others had at Seq %d", name, seq)
 	}
 }
 
@@ -144,7 +193,7 @@ func (f *Fleet) calm(ctx context.Context) {
 			if p == nil {
 				p = m.start("", nil)
 			}
-			if p != nil && p.ready.Load() && p.ctx.Err() == nil {
+			if p != nil && p.acts() {
 				break
 			}
 			if time.Now().After(wait) {
@@ -184,7 +233,7 @@ func (f *Fleet) settleDown(ctx context.Context) {
 		if p == nil || !p.ready.Load() {
 			continue
 		}
-		if err := p.node.Store().View(func(v board.View) error { stuck = Stuck(v, v.Time()); return nil }); err != nil {
+		if err := p.node.Store().View(func(v board.View) error { stuck = Stuck(v); return nil }); err != nil {
 			stuck = []string{err.Error()}
 		}
 		if len(stuck) == 0 {

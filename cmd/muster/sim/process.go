@@ -37,6 +37,19 @@ func (p *process) id() mesh.NodeID {
 	return p.m.id
 }
 
+// acts tells that it is up, and has not stopped by itself.
+func (p *process) acts() bool {
+	if !p.ready.Load() || p.ctx.Err() != nil {
+		return false
+	}
+	select {
+	case <-p.node.Done():
+		return false
+	default:
+		return true
+	}
+}
+
 // dies counts the fuse down.
 func (p *process) dies() bool { return p.fuse.Load() > 0 && p.fuse.Add(-1) == 0 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster/board"
@@ -83,8 +84,8 @@ func request(door api.Backend, verb string, args any) board.Request {
 }
 
 // life is what a user does until the end.
-func (u *user) life(end time.Time) {
-	for i := 0; time.Now().Before(end); i++ {
+func (u *user) life(until *atomic.Int64) {
+	for i := 0; time.Now().UnixNano() < until.Load(); i++ {
 		u.act(i)
 		_ = pass(context.Background(), time.Duration(100+u.rng.IntN(900))*time.Millisecond)
 	}
@@ -293,7 +294,7 @@ func (u *user) read(card string) bool {
 		return false
 	}
 	u.f.count("consistent read")
-	u.back(door, fresh.Index)
+	u.back(life(door), fresh.Index)
 	o.Ret = time.Now()
 	u.f.mu.Lock()
 	defer u.f.mu.Unlock()
@@ -328,15 +329,20 @@ func (u *user) glance() {
 	fresh, err := door.Read(context.Background(), false, func(board.View) error { return nil })
 	if err == nil {
 		u.f.count("local read")
-		u.back(door, fresh.Index)
+		u.back(life(door), fresh.Index)
 	}
 }
 
-// back holds a node's reads against each other: of one process they never go back.
-func (u *user) back(door api.Backend, index uint64) {
-	key := fmt.Sprintf("%p", door)
-	if was := u.seen[key]; index < was {
+// life names one process of a node.
+func life(door api.Backend) string {
+	id, _ := door.Self()
+	return id + door.Info().Started.String()
+}
+
+// back holds a process's reads against each other: they never go back.
+func (u *user) back(process string, index uint64) {
+	if was := u.seen[process]; index < was {
 		u.f.bug("a read goes back: Seq %d after %d", index, was)
 	}
-	u.seen[key] = index
+	u.seen[process] = index
 }
