@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ const fleetStart = 60 * time.Second
 type Fleet struct {
 	program string
 	dir     string
+	slots   int // of each node
 	Nodes   []*FleetNode
 }
 
@@ -39,7 +41,7 @@ type FleetNode struct {
 
 // StartFleet starts nodes below dir and returns when all of them vote.
 func StartFleet(ctx context.Context, env Env, nodes int) (*Fleet, error) {
-	f := &Fleet{program: env.Program, dir: env.Dir}
+	f := &Fleet{program: env.Program, dir: env.Dir, slots: cmp.Or(env.slots, 64)}
 	if f.program == "" {
 		return nil, &Missing{"the muster program", "its nodes are processes of their own"}
 	}
@@ -59,7 +61,7 @@ func StartFleet(ctx context.Context, env Env, nodes int) (*Fleet, error) {
 func (f *Fleet) add(ctx context.Context, i int) error {
 	n := &FleetNode{Name: string(rune('a' + i)), Data: filepath.Join(f.dir, string(rune('a'+i)))}
 	n.api = &api.Client{Socket: n.Socket(), Timeout: 20 * time.Second}
-	n.args = []string{"up", "--data", n.Data, "--name", n.Name, "--label", "always-on=true", "--slots", "64"}
+	n.args = []string{"up", "--data", n.Data, "--name", n.Name, "--label", "always-on=true", "--slots", strconv.Itoa(f.slots)}
 	first := n.args
 	if i > 0 {
 		t, err := api.Decode[api.TokenAnswer](f.Nodes[0].api.Post(ctx, "/v1/token", api.TokenOptions{Role: "node", TTL: 3600}))

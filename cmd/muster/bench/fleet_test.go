@@ -30,6 +30,7 @@ func buildMuster(t *testing.T) string {
 func TestFleet(t *testing.T) {
 	program := buildMuster(t)
 	t.Run("sides", func(t *testing.T) { fleetSides(t, tiny(t, program)) })
+	t.Run("quiet", func(t *testing.T) { fleetQuiet(t, tiny(t, program)) })
 	t.Run("large", func(t *testing.T) { fleetLarge(t, tiny(t, program)) })
 }
 

@@ -26,6 +26,8 @@ type Env struct {
 	Cards   int       // in the state of the benches about size
 	Body    int       // bytes of a card's text there
 	Log     io.Writer // progress, a line at a time
+
+	slots int // of each node of a fleet; 0 is 64
 }
 
 // Config is the house method in this environment.
@@ -62,6 +64,8 @@ func Benches() []Bench {
 		{Name: "events-one", About: "events of one node by 1, 16, 64, 256 clients, against fdatasync", Run: eventsOne},
 		{Name: "start", About: "card add at a non-leader until its session runs there, against the bare start of the same program (P4a)", Run: start},
 		{Name: "claims", About: "waiting cards of three nodes until their launch orders are in the state, against events of 64 clients", Run: claimsAll},
+		{Name: "idle", About: "processor time of a node of five with 100 quiet sessions, against an idle etcd member (P12)", Run: idleNodes},
+		{Name: "sessions", About: "one node with 200 quiet sessions: its processor time, memory and context switches of its keepers", Run: quietSessions},
 		{Name: "open", About: "a node with many cards: its start against a bare scan (P10), its memory against their JSON (P8)", Run: open},
 	}
 	for _, n := range loads {
