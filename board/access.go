@@ -72,7 +72,7 @@ func (t *tx) authorizePerson(need who) *Error {
 	if n == nil {
 		return Errorf(Refused, "node %s is not in the fleet's list", clip(a.Node, 40)).WithCheck(CheckSpeaker)
 	}
-	role, hint := n.Local, "a manager can change it: muster node set "+n.Name+" local=manager"
+	role, hint := n.SocketRole(), "a manager can change it: muster node set "+n.Name+" local=manager"
 	if t.req.Secret != "" {
 		k := GetToken(t, HashSecret(t.req.Secret))
 		if err := k.usable(t.env.Now, "manager", "member", "viewer"); err != nil {
@@ -86,7 +86,6 @@ func (t *tx) authorizePerson(need who) *Error {
 	} else {
 		a.Name = userOf(a.Name)
 	}
-	role = orElse(role, "manager")
 	want := map[who]int{byManager: 3, byMember: 2, byRun: 2, byViewer: 1}[need]
 	if RoleRank(role) < want {
 		return Errorf(Refused, "%s: the role %q may not do that", t.req.Verb, role).WithCheck(CheckRole).WithHint("%s", hint)

@@ -20,6 +20,9 @@ func fleetInit(t *tx) (any, *Error) {
 	if err := t.checkNode(&a.Node); err != nil {
 		return nil, err
 	}
+	if a.Node.Local != "" && a.Node.Local != "manager" {
+		return nil, Errorf(Refused, "the first machine of a fleet is where it is managed: its users cannot be limited to %q", a.Node.Local).WithHint("limit it when another machine has joined: muster node set N local=%s", a.Node.Local)
+	}
 	t.putFleet(&Fleet{ID: a.ID, Name: a.Name, Era: 1, EraTag: a.EraTag, Format: 1, Created: t.env.Now, Gossip: a.Gossip})
 	n := &Node{ID: a.Node.ID, Key: a.Node.Key, Role: RoleVoter, Local: "manager", Joined: t.env.Now}
 	t.fillNode(n, &a.Node)
@@ -38,6 +41,7 @@ func (t *tx) fillNode(n *Node, u *NodeUp) {
 	n.Tools, n.Harnesses, n.Slots = u.Tools, u.Harnesses, u.Slots
 	n.Battery, n.OS, n.Arch, n.Version, n.MemoryMB = u.Battery, u.OS, u.Arch, u.Version, u.MemoryMB
 	n.NoVote, n.Panes = n.NoVote || u.Replica, u.Panes
+	n.Boards, n.LocalMost = u.Boards, u.Local
 	n.label(u.Labels)
 	n.Started, n.State, n.OfflineSince = t.env.Now, NodeOnline, 0
 }
@@ -52,6 +56,9 @@ func (t *tx) checkNode(u *NodeUp) *Error {
 	if err := checkLabels(u.Name, u.Labels); err != nil {
 		return err
 	}
+	if err := checkOwn(u); err != nil {
+		return err
+	}
 	var other *Node
 	EachNode(t, func(n *Node) bool {
 		if n.Name == u.Name && n.ID != u.ID {
@@ -61,6 +68,19 @@ func (t *tx) checkNode(u *NodeUp) *Error {
 	})
 	if other != nil {
 		return Errorf(Conflict, "the name %q is taken by another machine of this fleet (node %s)", u.Name, other.ID[:8]).WithHint("give another with --name")
+	}
+	return nil
+}
+
+// checkOwn refuses limits that a node cannot mean.
+func checkOwn(u *NodeUp) *Error {
+	switch u.Local {
+	case "", "manager", "member", "viewer", "none":
+	default:
+		return Errorf(Invalid, "node %s: local %q: use manager, member, viewer or none", u.Name, clip(u.Local, 40))
+	}
+	if len(u.Boards) > 1000 || slices.ContainsFunc(u.Boards, func(s string) bool { return s == "" || len(s) > 100 }) {
+		return Errorf(Invalid, "node %s: it names more boards than is sensible, or one without a name", u.Name)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (t *tx) mayRemove(n *Node, a *NodeRemove) *Error {
 				here++
 			}
 		}
-		manages = manages || other && (o.Local == "manager" || o.Local == "")
+		manages = manages || other && o.SocketRole() == "manager"
 		return true
 	})
 	sessions := 0

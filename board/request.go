@@ -246,8 +246,10 @@ type NodeUp struct {
 	Version    string            `json:"version"`
 	Journal    string            `json:"journal"`
 	MemoryMB   int64             `json:"memory_mb,omitempty"`
-	Start      string            `json:"start,omitempty"` // of this start, so that a lost answer is known again
-	Panes      bool              `json:"panes,omitempty"` // it opens terminal panes
+	Start      string            `json:"start,omitempty"`  // of this start, so that a lost answer is known again
+	Panes      bool              `json:"panes,omitempty"`  // it opens terminal panes
+	Boards     []string          `json:"boards,omitempty"` // whose sessions it takes, by its own file; none: of all
+	Local      string            `json:"local,omitempty"`  // what users of its socket may be at most, by its own word
 }
 
 // NodeJoin adds a node to the list, by a token.

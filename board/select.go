@@ -222,6 +222,12 @@ func (s *Scope) Fits(p *workflow.Profile) *Error {
 	case r.NoSpace:
 		return Errorf(Refused, "card %s: %s starts nothing: NOSPACE: its disk is nearly full", id, n.Name).WithCheck("nospace").WithHint("free space on %s", n.Name)
 	}
+	if len(n.Boards) > 0 && !contains(n.Boards, s.board.Slug) {
+		return Errorf(Refused, "card %s: %s does not take board %s, says its own file", id, n.Name, s.board.Slug).WithCheck("boards").WithHint("who owns %s can change it: boards in node.yaml of its data folder, then muster restart there", n.Name)
+	}
+	if p.Harness == "command" && len(n.Harnesses) > 0 && !contains(n.Harnesses, p.Harness) {
+		return Errorf(Refused, "card %s: %s runs no plain commands, says its own file", id, n.Name).WithCheck("harness").WithHint("who owns %s can change it: harnesses in node.yaml of its data folder, then muster restart there", n.Name)
+	}
 	if h := s.wf.Harnesses[p.Harness]; h != nil && h.Preset && p.Harness != "command" && !contains(n.Harnesses, p.Harness) {
 		return Errorf(Refused, "card %s: %s has no %s", id, n.Name, p.Harness).WithCheck("harness").WithHint("install it there, or give the card another profile")
 	}

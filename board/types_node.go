@@ -37,7 +37,19 @@ type Node struct {
 	Panes             bool              // it opens sessions in terminal panes
 	Own               map[string]string // labels that it says of itself at its start
 	Said              map[string]string // labels by a person's word: they win over what the node says of itself; an empty value takes one away
+	Boards            []string          // whose sessions it takes, by its own file; none: of all
+	LocalMost         string            // what users of its socket may be at most, by its own word; "": as Local says
 	unknown
+}
+
+// SocketRole is what users of the node's own socket are: what the fleet says, and
+// never more than the node itself says.
+func (n *Node) SocketRole() string {
+	role := orElse(n.Local, "manager")
+	if n.LocalMost != "" && RoleRank(n.LocalMost) < RoleRank(role) {
+		return n.LocalMost
+	}
+	return role
 }
 
 func (n *Node) fields(w *wire) {
@@ -74,6 +86,8 @@ func (n *Node) fields(w *wire) {
 	w.int(31, &n.DrainAt)
 	w.dict(32, &n.Own)
 	w.dict(33, &n.Said)
+	w.strs(40, &n.Boards)
+	str(w, 41, &n.LocalMost)
 }
 
 // Token lets somebody join or call (architecture.md §6). Only a hash of its secret is kept; the key is that hash.

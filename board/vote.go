@@ -81,7 +81,7 @@ func nodeSet(t *tx) (any, *Error) {
 	}
 	manages := a.Local == "manager"
 	EachNode(t, func(o *Node) bool {
-		manages = manages || o.ID != n.ID && o.State != NodeLeft && (o.Local == "manager" || o.Local == "")
+		manages = manages || o.ID != n.ID && o.State != NodeLeft && o.SocketRole() == "manager"
 		return !manages
 	})
 	if !manages {

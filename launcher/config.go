@@ -43,6 +43,9 @@ type Config struct {
 	// each use; nil: none. Ports are the first and last that cards are given; 0: the default.
 	Repos func() (map[string]string, error)
 	Ports [2]int
+	// Accept says why this machine takes no session of a board and a harness, "" when it
+	// does: its owner's word, asked before each start. nil: it takes all.
+	Accept func(board, harness string) string
 
 	Runner   Runner               // nil: real keepers, of Binary
 	Now      func() lease.Instant // nil: BootNow

@@ -143,6 +143,8 @@ func (r *Reconciler) refuse(n *run) string {
 		return fmt.Sprintf("%s: ESTOP is set (remove %s to lift it)", r.cfg.Name, r.cfg.Estop)
 	case n.want == nil:
 		return ""
+	case r.cfg.Accept != nil && r.cfg.Accept(n.want.Board, n.want.Harness) != "":
+		return r.cfg.Accept(n.want.Board, n.want.Harness)
 	case n.want.Surface == surfacePane && r.refusePane() != "":
 		return r.refusePane()
 	case n.want.Keep != "" && r.runs[n.want.Keep] != nil && r.runs[n.want.Keep].attached():

@@ -22,7 +22,7 @@ func (h *handler) mayRead(r *http.Request, c *caller) error {
 		return h.knowToken(r.Context(), c)
 	}
 	return h.look(r.Context(), func(v board.View) error {
-		if n := board.GetNode(v, c.actor.Node); n != nil && n.Local == "none" {
+		if n := board.GetNode(v, c.actor.Node); n != nil && n.SocketRole() == "none" {
 			return board.Errorf(board.Refused, "users of this node's socket may do nothing (local=none)").WithCheck(board.CheckRole).WithHint("a manager can change it on another node: muster node set %s local=viewer", n.Name)
 		}
 		return nil

@@ -91,7 +91,7 @@ func (h *handler) manages(r *http.Request, c *caller) error {
 		})
 	}
 	return h.look(r.Context(), func(v board.View) error {
-		if n := board.GetNode(v, c.actor.Node); n != nil && n.Local != "" && n.Local != "manager" {
+		if n := board.GetNode(v, c.actor.Node); n != nil && n.SocketRole() != "manager" {
 			return refused
 		}
 		return nil

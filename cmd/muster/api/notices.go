@@ -68,8 +68,8 @@ func (h *handler) inbox(r *http.Request, who caller) (any, Fresh, error) {
 	}
 	x := Inbox{Who: name, Notices: []Notice{}}
 	fresh, err := h.read(r, func(v board.View) error {
-		if n := board.GetNode(v, who.actor.Node); h.door == DoorUser && n != nil && n.Local != "" {
-			role = n.Local
+		if n := board.GetNode(v, who.actor.Node); h.door == DoorUser && n != nil {
+			role = n.SocketRole()
 		}
 		box := board.GetMailbox(v, name)
 		x.Lost, x.Notices = box.Lost, x.Notices[:0]
@@ -77,6 +77,9 @@ func (h *handler) inbox(r *http.Request, who caller) (any, Fresh, error) {
 			x.Read = board.EventID(box.Read)
 		}
 		for _, n := range board.Inbox(v, name, role == "manager") {
+			if who.sees(n.Board) != nil {
+				continue
+			}
 			x.Notices = append(x.Notices, Notice{ID: n.ID(), Event: board.EventID(n.Event), At: at(n.At), Board: n.Board, Card: n.Card, Title: n.Title,
 				Kind: n.Kind, Role: n.Role, By: n.By, Text: n.Text})
 		}

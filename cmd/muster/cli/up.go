@@ -25,6 +25,7 @@ type UpOptions struct {
 	Repos             map[string]string // names of repositories on this machine
 	Ports             [2]int            // first and last that cards are given
 	Replica           bool
+	Local             string // what users of this machine's socket may be at most
 	Timers            string
 	Verbose           bool
 	LogFile           string         // "": stderr
@@ -52,6 +53,7 @@ func (u *upFlags) add(c *cobra.Command) {
 	f.StringArrayVar(&u.repos, "repo", nil, "NAME=PATH-OR-URL of a repository that worktrees are made of, as often as you like (also in node.yaml of the data folder)")
 	f.StringVar(&u.ports, "ports", "", "A-B: ports of this machine that cards are given, ten each (default: 20000-29999)")
 	f.BoolVar(&u.o.Replica, "replica", false, "keep a copy, never vote")
+	f.StringVar(&u.o.Local, "local-role", "", "what users of this machine's own socket may be at most: manager, member, viewer or none (also local in node.yaml)")
 	f.StringVar(&u.o.Timers, "timers", "", "lan or wan")
 	f.BoolVar(&u.o.Verbose, "verbose", false, "log more")
 	f.BoolVar(&u.detach, "detach", false, "start it in the background, and wait until it answers")

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type Config struct {
 	Repos     map[string]string // names of repositories, beside those in node.yaml
 	Ports     [2]int            // first and last port given to cards; 0: the default
 	Replica   bool
+	Local     string // what users of its socket may be at most; "" as the fleet says
 	Timers    string // lan or wan
 	Binary    string // the muster executable that keepers run
 	Version   string
@@ -66,6 +68,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Timers != "lan" && c.Timers != "wan" {
 		return fmt.Errorf("--timers %q: use lan or wan", c.Timers)
+	}
+	if !slices.Contains(localRoles, c.Local) {
+		return fmt.Errorf("--local-role %q: use manager, member, viewer or none", c.Local)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

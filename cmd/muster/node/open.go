@@ -18,6 +18,9 @@ func (n *Node) identify(ctx context.Context) (err error) {
 	if n.mem, err = n.dir.load(); err != nil {
 		return err
 	}
+	if _, err = n.own(); err != nil {
+		return err
+	}
 	if err = n.dir.takeRenewed(n.mem); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (n *Node) openLauncher() error {
 		Index: func() uint64 { i, _ := n.store.Applied(); return i },
 		Send:  func(ctx context.Context, r *board.Request) board.Result { return n.report(ctx, *r) },
 		Clock: func() lease.Clock { return n.Clock() },
-		Repos: n.repos, Ports: n.cfg.Ports,
+		Repos: n.repos, Ports: n.cfg.Ports, Accept: n.accept,
 		Now: n.now, Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log, Runner: n.cfg.Seams.Runner,
 	})
 	if err != nil {
@@ -100,10 +100,12 @@ func (n *Node) remember(fn func(*saved)) error {
 func (n *Node) about() board.NodeUp {
 	n.memMu.Lock()
 	defer n.memMu.Unlock()
-	return board.NodeUp{ID: string(n.ident.ID), Name: n.cfg.Name, Key: n.ident.PublicKey(), Addrs: n.addrs(), Store: n.mem.Store,
+	up := board.NodeUp{ID: string(n.ident.ID), Name: n.cfg.Name, Key: n.ident.PublicKey(), Addrs: n.addrs(), Store: n.mem.Store,
 		Generation: n.mem.Generation, Labels: maps.Clone(n.cfg.Labels), Tools: tools(), Harnesses: harnesses(), Slots: n.slots(),
 		Battery: hasBattery(), Replica: n.mem.Replica, OS: runtime.GOOS, Arch: runtime.GOARCH, Version: n.cfg.Version,
 		Journal: n.journal(), Panes: n.launch != nil && n.launch.HasPanes(), MemoryMB: memoryMB(), Start: n.mem.Start}
+	n.limits(&up)
+	return up
 }
 
 func (n *Node) journal() string {

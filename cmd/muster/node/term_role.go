@@ -33,9 +33,7 @@ func asker(v board.View, peer string, a *tty.Ask, now int64) (role, who string, 
 		}
 		return t.Role, t.Who() + "@" + x.Name, nil
 	}
-	if role = x.Local; role == "" {
-		role = "manager"
-	}
+	role = x.SocketRole()
 	name, _, _ := strings.Cut(a.Name, "@") // a machine says who is at its door, never at another's
 	return role, name + "@" + x.Name, nil
 }

@@ -23,6 +23,11 @@ import (
 type own struct {
 	Repos  map[string]string `yaml:"repos"`  // name of a repository -> URL or path on this machine
 	Attach string            `yaml:"attach"` // what people may do with its terminals: write, read, none
+
+	Boards    []string `yaml:"boards"`    // whose sessions it takes; none: of all
+	Harnesses []string `yaml:"harnesses"` // which it runs; none: those it has
+	Local     string   `yaml:"local"`     // what users of its socket may be at most
+	RunAs     string   `yaml:"run_as"`
 }
 
 // ownFile is the name of that file.
@@ -43,10 +48,47 @@ func (n *Node) own() (o own, err error) {
 	if err == nil && !slices.Contains([]string{"", attachWrite, attachRead, attachNone}, o.Attach) {
 		err = fmt.Errorf("attach: %q is none of write, read, none", o.Attach)
 	}
+	switch {
+	case err != nil:
+	case o.RunAs != "":
+		err = fmt.Errorf("run_as: this version starts sessions as the node's own user only, which is no boundary against a hostile program; " +
+			"run the node itself as a user that may do no harm, or in a container, and take run_as out")
+	case !slices.Contains(localRoles, o.Local):
+		err = fmt.Errorf("local: %q is none of manager, member, viewer, none", o.Local)
+	}
 	if err != nil {
 		return own{}, fmt.Errorf("%s: %w", n.dir.path(ownFile), err)
 	}
 	return o, nil
+}
+
+var localRoles = []string{"", "manager", "member", "viewer", "none"}
+
+// accept says why this machine takes no session of a board and a harness, "" when it does. A
+// file that cannot be read takes nothing: its owner's limits are not known.
+func (n *Node) accept(slug, harness string) string {
+	o, err := n.own()
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s: its own file cannot be read, so it takes nothing: %v", n.cfg.Name, err)
+	case len(o.Boards) > 0 && !slices.Contains(o.Boards, slug):
+		return fmt.Sprintf("%s does not take board %s, says its own file", n.cfg.Name, slug)
+	case len(o.Harnesses) > 0 && !slices.Contains(o.Harnesses, orElse(harness, "command")):
+		return fmt.Sprintf("%s does not run %s, says its own file", n.cfg.Name, orElse(harness, "command"))
+	}
+	return ""
+}
+
+// limits are what this machine's owner says of it: in its own file, and at its start.
+func (n *Node) limits(up *board.NodeUp) {
+	o, _ := n.own() // read before: see identify
+	up.Boards, up.Local = o.Boards, n.cfg.Local
+	if o.Local != "" && (up.Local == "" || board.RoleRank(o.Local) < board.RoleRank(up.Local)) {
+		up.Local = o.Local
+	}
+	if len(o.Harnesses) > 0 {
+		up.Harnesses = slices.DeleteFunc(up.Harnesses, func(h string) bool { return !slices.Contains(o.Harnesses, h) })
+	}
 }
 
 // repos are the names of repositories on this machine. What the start of the
