@@ -17,6 +17,9 @@ func report(t *tx) (any, *Error) {
 	if a.Kind == ReportDone {
 		return nil, t.orderDone(&a)
 	}
+	if a.Kind == ReportLooked {
+		return nil, t.looked(&a)
+	}
 	r, err := t.findRun(a.Run)
 	switch {
 	case err != nil:

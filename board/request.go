@@ -331,6 +331,8 @@ const (
 
 	ReportWork = "work" // what the workspace of a current run holds now, told before the run's own word (Work, Head)
 
+	ReportLooked = "looked" // a person looks at a terminal of this machine, typed, or left (Look)
+
 	ReportDone = "done" // an order besides start and stop was carried out, or can not be (Code, Error)
 )
 

@@ -28,6 +28,7 @@ type Report struct {
 	Closed       bool   `json:"closed,omitempty"`  // of exited: its user ended the pane
 	Work         string `json:"work,omitempty"`    // of exited and gone: what its workspace holds: saved, uncommitted, unpushed; "" not known
 	Output       string `json:"output,omitempty"`  // of done: the end of what a hook printed
+	Look         *Look  `json:"look,omitempty"`    // of looked
 	Head         string `json:"head,omitempty"`    // of saved: the commit it is saved at; "" when its branch has nothing of its own
 }
 

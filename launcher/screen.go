@@ -211,3 +211,9 @@ func knownTerm(name string) string {
 	}
 	return "xterm"
 }
+
+// Looked has the fleet told of a look at a terminal of this machine, in its order among the words of run;
+// "" is of none. It is on disk when it is told, and told when there is a leader.
+func (r *Reconciler) Looked(run string, l board.Look) {
+	r.post(func() { r.fileNotes([]*item{r.note(run, &board.Report{Kind: board.ReportLooked, Run: run, Look: &l})}) })
+}

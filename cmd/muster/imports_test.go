@@ -51,7 +51,7 @@ var libraryRules = []libraryRule{
 	{"github.com/hashicorp/memberlist", []string{"mesh"}, "presence is a hint of the mesh and nobody else's"},
 	{"github.com/hashicorp/raft", []string{"raftstore", "cmd/muster/node"}, "consensus has one room; node wires its transport"},
 	{"github.com/spf13/cobra", []string{"cmd/muster/cli"}, "only the command line knows how it is parsed"},
-	{"github.com/creack/pty", []string{"launcher", "cmd/muster/e2e"}, "a session's terminal is its keeper's; a test plays the person before one"},
+	{"github.com/creack/pty", []string{"launcher", "cmd/muster/e2e", "cmd/muster/bench"}, "a session's terminal is its keeper's; tests and benches play the person before one"},
 	{"go.etcd.io/bbolt", []string{"raftstore", "launcher", "cmd/muster/node", "cmd/muster/bench"}, "state, log and journal are the only files of this kind; bench measures against them"},
 }
 

@@ -145,7 +145,7 @@ func (l *looker) show(ctx context.Context, conn net.Conn) error {
 		select {
 		case b, ok := <-l.typed:
 			switch {
-			case !ok || l.keys.Leaves(b, false):
+			case !ok || l.keys.Leaves(b, l.opened.ReadOnly):
 				link.Leave()
 			case !l.opened.ReadOnly && !link.Type(b):
 				l.tell("\a")

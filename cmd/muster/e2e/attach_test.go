@@ -210,6 +210,66 @@ func TestAttachFromAnotherMachine(t *testing.T) {
 	}
 }
 
+// Who may what is judged by the machine that has the terminal: a node's people are what the fleet says they
+// are, the machine's own file may allow less, and who looked, typed and left is recorded.
+func TestWhoMayAttach(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("no tmux here")
+	}
+	f := newFleet(t, 2, 4)
+	far, near := f.machines[0], f.machines[1]
+	f.do(far, board.VBoardApply, board.BoardApply{Board: "default", YAML: paneBoard})
+	file := filepath.Join(f.dir, "typed")
+	card, _ := f.pane(far, far, reader(file))
+
+	sh := near.sit("shell", far.name)
+	sh.types("echo $((6*7))x; cd /; pwd\r")
+	sh.sees("42x")
+	sh.types("exit\r")
+	sh.ends()
+	if !strings.Contains(sh.text(), "the shell on "+far.name+" has ended") {
+		t.Errorf("the last words: %q", last(sh.text(), 300))
+	}
+	w := near.sit("attach", card)
+	w.sees("HELLO")
+	w.types("yes")
+	f.wrote(file, "yes")
+	w.types("\x1d")
+	w.ends()
+
+	f.do(far, board.VNodeSet, board.NodeSet{Node: near.name, Local: "viewer"})
+	w = near.sit("attach", card)
+	w.sees("a viewer looks on")
+	w.types("no")
+	w.types("\x1d")
+	w.ends()
+	sh = near.sit("shell", far.name)
+	sh.ends()
+	if !strings.Contains(sh.text(), "a shell is for managers") || sh.cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("a viewer's shell: %q", sh.text())
+	}
+	own := filepath.Join(far.data, "node.yaml")
+	for _, c := range []struct{ file, sees string }{{"attach: read\n", "says attach: read"}, {"attach: none\n", "says attach: none"}, {"attach: perhaps\n", "none of write, read, none"}} {
+		if err := os.WriteFile(own, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w = far.sit("attach", card)
+		w.sees(c.sees)
+		_, _ = w.tty.WriteString("\x1d")
+		w.ends()
+	}
+	f.wrote(file, "yes")
+	f.eventually(20*time.Second, "recorded", func() (bool, string) {
+		out, _, _ := far.run("events", "--card", card)
+		all := true
+		for _, word := range []string{"attached", "typed", "detached"} {
+			all = all && strings.Contains(out, word)
+		}
+		return all && strings.Contains(out, "@"+near.name), out
+	})
+}
+
 // endTmux ends the server of a machine's panes, where there was one.
 func endTmux(data string) {
 	if s := filepath.Join(data, "tmux", "s"); exists(s) {

@@ -69,6 +69,7 @@ type Node struct {
 	asked  chan struct{} // closed when somebody tells the node to stop
 	ask    sync.Once
 	begun  time.Time
+	looks  *looks
 
 	tasks    sync.WaitGroup // what acts: see spawn
 	serving  sync.WaitGroup // the mesh's door; it ends with Close only

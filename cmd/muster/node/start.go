@@ -75,7 +75,7 @@ func (n *Node) openLauncher() error {
 	if err != nil {
 		return err
 	}
-	n.launch = l
+	n.launch, n.looks = l, newLooks(l.Looked)
 	return l.Open(n.ctx)
 }
 

@@ -220,8 +220,11 @@ func (n *Node) hostTerm(peer mesh.NodeID, c net.Conn) {
 		_ = p.Close()
 		return
 	}
-	left := tty.Serve(n.ctx, c, p, tty.Hosting{ReadOnly: o.ReadOnly, Now: n.cfg.Boot, Ended: func() tty.End { return n.termEnded(o) }})
-	n.log.Info("a look at a terminal is over", "who", o.Who, "run", a.Run, "why", left.Why, "typed", left.Typed)
+	look := n.looks.began(peer, &a, o.Of, o)
+	left := tty.Serve(n.ctx, c, p, tty.Hosting{ReadOnly: o.ReadOnly, Now: n.cfg.Boot, Ended: func() tty.End { return n.termEnded(o) },
+		Wrote: func() { n.looks.typed(look) }})
+	n.looks.ended(look, left)
+	n.log.Info("a look at a terminal is over", "who", o.Who, "run", o.Of, "why", left.Why, "typed", left.Typed)
 }
 
 // termEnded tells what became of what was shown.
@@ -244,7 +247,7 @@ func (s screen) Resize(x tty.Size) error { return s.Screen.Resize(x.Cols, x.Rows
 
 // openTerm opens what is asked for, if who asks may see it here.
 func (n *Node) openTerm(ctx context.Context, peer mesh.NodeID, a *tty.Ask) (tty.Opened, tty.Program, error) {
-	o := tty.Opened{Run: a.Run, Node: n.cfg.Name, ReadOnly: a.ReadOnly}
+	o := tty.Opened{Run: a.Run, Of: a.Run, Node: n.cfg.Name, ReadOnly: a.ReadOnly}
 	dir := ""
 	own, err := n.own()
 	if err != nil {
@@ -262,7 +265,7 @@ func (n *Node) openTerm(ctx context.Context, peer mesh.NodeID, a *tty.Ask) (tty.
 		if !a.Shell {
 			return here(v, string(n.ident.ID), a.Run)
 		}
-		dir, err = shellDir(v, string(n.ident.ID), a.Card)
+		dir, o.Of, err = shellDir(v, string(n.ident.ID), a.Card)
 		return err
 	})
 	if err != nil {
@@ -290,18 +293,18 @@ func here(v board.View, self, run string) error {
 	return nil
 }
 
-// shellDir is the folder that a card works in on this machine; "" is home.
-func shellDir(v board.View, self, card string) (string, error) {
+// shellDir is the folder that a card works in on this machine, and the run that does; "" is home.
+func shellDir(v board.View, self, card string) (dir, run string, err error) {
 	if card == "" {
-		return "", nil
+		return "", "", nil
 	}
 	c := board.GetCard(v, card)
 	if c == nil {
-		return "", board.Errorf(board.NotFound, "no card %q", card)
+		return "", "", board.Errorf(board.NotFound, "no card %q", card)
 	}
 	r := board.WorkRun(v, c)
 	if r == nil || r.Node != self || r.Workspace == "" {
-		return "", board.Errorf(board.NotFound, "card %s has no workspace on %s", card, nodeName(v, self)).WithHint("see: muster card show %s", card)
+		return "", "", board.Errorf(board.NotFound, "card %s has no workspace on %s", card, nodeName(v, self)).WithHint("see: muster card show %s", card)
 	}
-	return r.Workspace, nil
+	return r.Workspace, r.ID, nil
 }

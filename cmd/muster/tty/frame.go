@@ -66,7 +66,8 @@ type Ask struct {
 // Opened is the answer to an [Ask].
 type Opened struct {
 	Run      string `json:"run,omitempty"`
-	Node     string `json:"node"` // name of the machine
+	Of       string `json:"of,omitempty"` // of a shell: the run whose workspace it is in
+	Node     string `json:"node"`         // name of the machine
 	Who      string `json:"who"`
 	ReadOnly bool   `json:"read_only,omitempty"`
 	Why      string `json:"why,omitempty"` // it is read-only though it was not asked for so

@@ -339,6 +339,8 @@ func TestTypedBeforeASleep(t *testing.T) {
 		slept = time.Hour // and no timer has run meanwhile
 		mu.Unlock()
 		x.l.Type([]byte("two"))
+		time.Sleep(100 * time.Millisecond)
+		x.l.Leave()
 		if left := <-x.left; left.Why != "late" {
 			t.Errorf("left %+v", left)
 		}
