@@ -40,8 +40,9 @@ func (t *tx) told(r *Run, a *Report) *Error {
 		r.Session.Quiet = 0
 	default:
 		r.Session.tell(a, at)
+		t.sessionNamed(r, a.Session)
 	}
-	if was.SeenAt == r.SeenAt && was.MissingSince == r.MissingSince && was.Session.Quiet == r.Session.Quiet && was.Session.same(&r.Session) {
+	if was.SeenAt == r.SeenAt && was.SessionID == r.SessionID && was.MissingSince == r.MissingSince && was.Session.Quiet == r.Session.Quiet && was.Session.same(&r.Session) {
 		return nil
 	}
 	t.putRun(r)

@@ -502,6 +502,26 @@ func TestASlotIsATemplate(t *testing.T) {
 	}
 }
 
+// SES-01: the id of a session that goes on in its pane comes with what is told of its
+// turns: the pane is kept by it.
+func TestSessionIDOfAPaneThatStays(t *testing.T) {
+	w := agents(t)
+	id := w.add("x", func(c *Card) { c.Assignee = "codex" })
+	r := w.started(id)
+	w.report(r.ID, Report{Kind: ReportBusy})
+	w.report(r.ID, Report{Kind: ReportIdle, Session: "thread-9"})
+	if r := GetRun(w.v, r.ID); r.SessionID != "thread-9" {
+		t.Errorf("%+v", r)
+	}
+	if rec := GetSlot(w.v, id, r.Slot); rec == nil || rec.SessionID != "thread-9" {
+		t.Errorf("%+v", rec)
+	}
+	w.report(r.ID, Report{Kind: ReportBusy, Session: "thread-10"})
+	if r := GetRun(w.v, r.ID); r.SessionID != "thread-9" {
+		t.Errorf("another id took its place: %+v", r)
+	}
+}
+
 // A harness that tells its session's id in its output: the id that came with the exit is the slot's.
 func TestReportedSessionID(t *testing.T) {
 	w := agents(t)

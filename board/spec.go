@@ -26,9 +26,17 @@ type SpecExtra struct {
 	Signs   []SpecSign        `json:"signs,omitempty"`   // line of output to meaning
 	Final   []SpecLine        `json:"final,omitempty"`   // the last lines of its work
 	Session string            `json:"session,omitempty"` // member of a JSON line of output that holds the session's id
+	Files   *SpecFiles        `json:"files,omitempty"`   // where the program keeps its sessions
 	Memory  int64             `json:"memory,omitempty"`  // limit of the session, bytes; 0: none
 	Skills  []string          `json:"skills,omitempty"`
 	Verdict string            `json:"verdict,omitempty"`
+}
+
+// SpecFiles says where a program keeps its sessions (workflow.SessionFiles).
+type SpecFiles struct {
+	Paths []string `json:"paths"`
+	ID    string   `json:"id"`
+	Dir   string   `json:"dir"`
 }
 
 // SpecLine names a JSON line of output by members and their text (workflow.Line).
@@ -163,6 +171,9 @@ func (s *Scope) specEnv(spec *StartSpec, h *workflow.Harness, p *workflow.Profil
 
 func specExtra(h *workflow.Harness, p *workflow.Profile, skills []string) json.RawMessage {
 	x := SpecExtra{Prompt: h.Prompt, Scrub: h.Scrub, Session: h.Session.JSON, Memory: p.Memory, Skills: skills, Verdict: p.Verdict}
+	if f := h.Session.Files; f != nil {
+		x.Files = &SpecFiles{Paths: f.Paths, ID: f.ID, Dir: f.Dir}
+	}
 	if h.Ready != nil {
 		x.Ready, _ = h.Ready.Constant()
 	}

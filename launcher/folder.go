@@ -82,6 +82,7 @@ type Spec struct {
 	Keeps      string            `json:"keeps,omitempty"`       // the run whose session it is to take over
 	SessionID  string            `json:"session_id,omitempty"`  // of the harness
 	SessionKey string            `json:"session_key,omitempty"` // member of a JSON line of its output that tells the id
+	Sessions   *board.SpecFiles  `json:"sessions,omitempty"`    // where its program keeps its sessions
 	Stdin      string            `json:"stdin,omitempty"`       // a file; "": nothing to read
 	Exits      map[string]string `json:"exits,omitempty"`       // exit code to meaning
 	Signs      []board.SpecSign  `json:"signs,omitempty"`       // line of output to meaning

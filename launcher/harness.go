@@ -3,7 +3,11 @@ package launcher
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"strings"
+
+	"muster/board"
 )
 
 // headOfLog is how much of a session's output is searched for its id: harnesses tell it first of all.
@@ -23,5 +27,73 @@ func (n *run) told() string {
 			return id
 		}
 	}
-	return ""
+	return n.kept()
+}
+
+// maxFirstLine bounds the first line of a session's file: it may hold all that a
+// program was told of itself.
+const maxFirstLine = 1 << 20
+
+// kept is the id of this run's session by the file in which its program keeps it: one
+// written since the process was started, of the folder that it works in. "" when there
+// is none, or more than one: another's session must not be taken up.
+func (n *run) kept() string {
+	f := n.spec.Sessions
+	if f == nil {
+		return ""
+	}
+	proc, err := os.Stat(filepath.Join(n.keptDir(), fileProc))
+	if err != nil {
+		return ""
+	}
+	found := ""
+	for _, path := range f.Paths {
+		for _, file := range globIn(path, n.spec.Env) {
+			st, err := os.Stat(file)
+			if err != nil || st.ModTime().Before(proc.ModTime()) {
+				continue
+			}
+			id, dir := idOf(file, f)
+			if id == "" || dir != n.spec.Dir || id == found {
+				continue
+			}
+			if found != "" {
+				return ""
+			}
+			found = id
+		}
+	}
+	return found
+}
+
+// globIn are the files of a pattern that begins with a variable of an environment;
+// none when it is not set there.
+func globIn(pattern string, env []string) []string {
+	name, rest, ok := strings.Cut(strings.TrimPrefix(pattern, "$"), "/")
+	if !ok {
+		return nil
+	}
+	for _, e := range env {
+		if value, is := strings.CutPrefix(e, name+"="); is && filepath.IsAbs(value) {
+			files, _ := filepath.Glob(filepath.Join(escapeGlob(value), rest)) // a bad pattern finds nothing
+			return files
+		}
+	}
+	return nil
+}
+
+// escapeGlob is a path as a pattern that means itself.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// idOf reads a session's id and folder from the first line of its file.
+func idOf(file string, f *board.SpecFiles) (id, dir string) {
+	head, _ := readAt(file, 0, maxFirstLine)
+	line, _, ok := bytes.Cut(head, []byte("\n"))
+	l := outputLine{raw: line}
+	if !ok || json.Unmarshal(line, &l.json) != nil {
+		return "", ""
+	}
+	return textOf(l.member(f.ID)), textOf(l.member(f.Dir))
 }

@@ -97,7 +97,7 @@ func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
 	s := &Spec{
 		V:   format,
 		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: argv(w, filepath.Join(j.dir, fileBrief)), Dir: place.Path, Kind: place.Kind, Verdict: x.Verdict,
-		Exits: x.Exit, Signs: x.Signs, Final: x.Final, SessionKey: x.Session,
+		Exits: x.Exit, Signs: x.Signs, Final: x.Final, SessionKey: x.Session, Sessions: x.Files,
 		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Memory: x.Memory, Estop: r.cfg.Estop,
 		Card: w.Card, Slot: w.Slot, Role: w.Role, Keeps: w.Keep, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
 	}

@@ -141,17 +141,12 @@ func shortText(s string) string {
 	return strings.ToValidUTF8(s[:maxSaid-3], "") + "..."
 }
 
-// doing is what a pane's session is doing, as far as its keeper tells it. While a program asks a person, its pane stands
-// still: one that moves was answered, although no hook has said so yet. Without any hook, a pane that has been quiet for
+// doing is what a pane's session is doing, as far as its keeper tells it. A program that asks a person does so until a
+// hook says more: its pane may move all the while (Claude Code's dialog blinks). Without any hook, a pane that has been quiet for
 // idleAfter is idle. next is when to look again by the clock, 0: not.
 func (st *paneState) doing(quietFor, movesFor time.Duration) (turn, says string, until int64, next time.Duration) {
 	t := &st.Turn
 	switch {
-	case t.Turn == board.TurnPermission || t.Turn == board.TurnQuestion:
-		if !st.Quiet {
-			return board.TurnBusy, "", 0, 0
-		}
-		return t.Turn, t.Says, 0, 0
 	case t.Turn != "":
 		return t.Turn, t.Says, t.Until, 0
 	case !st.Shown && !st.Quiet:

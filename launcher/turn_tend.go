@@ -38,6 +38,9 @@ func (r *Reconciler) tellTurn(n *run, st *paneState) {
 	} else if rep.Kind == board.ReportBusy {
 		ago = 0
 	}
+	if n.spec.SessionID == "" {
+		rep.Session = n.told() // it may be known by now, and a pane that is kept does not end
+	}
 	n.saw = key
 	it := r.note(n.id, rep)
 	it.At, it.Wall = it.At.Add(-ago), it.Wall-ago.Milliseconds()

@@ -51,8 +51,8 @@ func FuzzHookWord(f *testing.F) {
 	})
 }
 
-// SES-21: a pane whose program asks and that moves was answered; without hooks it is quiet for a while, or moves for a
-// while, before that means something.
+// SES-21: a program that asks does so until its hooks say more; without hooks a pane is quiet for a while, or moves for
+// a while, before that means something.
 func TestDoing(t *testing.T) {
 	asks := turnState{Turn: board.TurnPermission, Says: "may I?"}
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ func TestDoing(t *testing.T) {
 	}{
 		{"nothing is known", paneState{}, 0, time.Hour, "", 0},
 		{"it asks", paneState{Shown: true, Quiet: true, Turn: asks}, time.Second, 0, board.TurnPermission, 0},
-		{"it was answered", paneState{Shown: true, Turn: asks}, 0, 0, board.TurnBusy, 0},
+		{"it asks, and its dialog blinks", paneState{Shown: true, Turn: asks}, 0, time.Hour, board.TurnPermission, 0},
 		{"hooks say it is idle, its clock moves", paneState{Shown: true, Turn: turnState{Turn: board.TurnIdle}}, 0, time.Hour, board.TurnIdle, 0},
 		{"hooks say it works, and nothing moves", paneState{Shown: true, Quiet: true, Turn: turnState{Turn: board.TurnBusy}}, time.Hour, 0, board.TurnBusy, 0},
 		{"quiet for a moment", paneState{Shown: true, Quiet: true}, 2 * time.Second, 0, "", idleAfter - 2*time.Second},

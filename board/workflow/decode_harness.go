@@ -87,6 +87,16 @@ func (d *decoder) sessionID(n *node, path string) SessionID {
 		d.fields(n, path, map[string]field{
 			"from": func(n *node, path string) { s.From = d.oneOf(n, path, "minted", "reported", "none") },
 			"json": func(n *node, path string) { s.JSON = d.word(n, path) },
+			"files": func(n *node, path string) {
+				f := &SessionFiles{}
+				d.fields(n, path, map[string]field{
+					"paths": func(n *node, path string) { f.Paths = d.words(n, path, d.word) },
+					"id":    func(n *node, path string) { f.ID = d.word(n, path) },
+					"dir":   func(n *node, path string) { f.Dir = d.word(n, path) },
+				})
+				d.missing(n, path, "paths", "id", "dir")
+				s.Files = f
+			},
 		})
 		d.missing(n, path, "from")
 	}

@@ -39,6 +39,17 @@ type Arg struct {
 type SessionID struct {
 	From string // minted: a UUID made before the launch; reported: read from its output; none
 	JSON string // reported: the member of a JSON line of output that holds it ("thread_id")
+	// A program that shows a person its screen tells nothing on its output: the file
+	// in which it keeps its session does.
+	Files *SessionFiles
+}
+
+// SessionFiles says where a program keeps its sessions: files whose first line is a
+// JSON object with the session's id and the folder it works in.
+type SessionFiles struct {
+	Paths []string // patterns, from a variable of the session's environment: "$HOME/.x/*.jsonl"
+	ID    string   // member of the first line, dots go inwards
+	Dir   string
 }
 
 // Line names a line of output that is a JSON object: members (dots go inwards) and the text each must have.

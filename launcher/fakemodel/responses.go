@@ -56,7 +56,11 @@ func readResponses(_ *http.Request, body []byte) (*ask, error) {
 func writeResponses(w http.ResponseWriter, a *ask, t Turn) {
 	item := object{"type": "message", "id": "msg_" + a.id, "role": "assistant", "content": []any{object{"type": "output_text", "text": t.Say, "annotations": []any{}}}}
 	if t.Run != "" {
-		args, err := json.Marshal(shellInput(a.shell(), t.Run))
+		input := shellInput(a.shell(), t.Run)
+		if t.Beyond {
+			input["sandbox_permissions"], input["justification"] = "require_escalated", "May I?"
+		}
+		args, err := json.Marshal(input)
 		if err != nil {
 			panic(err) // made above
 		}

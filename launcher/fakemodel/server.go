@@ -19,6 +19,7 @@ type Turn struct {
 	Status int             // refuse with this HTTP status and the text of Say
 	Limit  *Limit          // refuse with 429: a limit with its end
 	Run    string          // call the client's tool for shell commands
+	Beyond bool            // ... and ask to run it outside of the sandbox, where the tool has one
 	Ask    string          // ask the person, by the client's tool for questions
 	Say    string          // text; with Run or Ask it comes before them
 	Times  int             // requests that get this turn; 0 is one, -1 all that come

@@ -44,11 +44,11 @@ func TestRealAgents(t *testing.T) {
 		t.Run(h, func(t *testing.T) {
 			t.Parallel()
 			r := newReal(t, h)
-			t.Run("denied", func(t *testing.T) { r.denied(t, h) })
-			t.Run("limit", func(t *testing.T) { r.limit(t, h) })
-			t.Run("node killed", func(t *testing.T) { r.nodeKilled(t, h) })
-			t.Run("agent killed", func(t *testing.T) { r.agentKilled(t, h) })
-			t.Run("unreachable", func(t *testing.T) { r.unreachable(t, h) })
+			r.story(t, "denied", h, r.denied)
+			r.story(t, "limit", h, r.limit)
+			r.story(t, "node killed", h, r.nodeKilled)
+			r.story(t, "agent killed", h, r.agentKilled)
+			r.story(t, "unreachable", h, r.unreachable)
 		})
 	}
 }

@@ -37,6 +37,8 @@ version: 1
 name: default
 extends: default
 params: {lease: null, review: false, rate_limit_cooldown: 1, failure_limit: 9}
+statuses:
+  running: {run: {limits: {kill: 1, leave: 3}}}
 profiles:
 `
 
@@ -72,6 +74,11 @@ stream_max_retries = 1
 enabled = false
 `
 
+// claudeConfig has the first questions of Claude Code answered: a folder that is
+// trusted stands for all below it.
+const claudeConfig = `{"hasCompletedOnboarding": true, "theme": "dark", "bypassPermissionsModeAccepted": true,
+ "projects": {%q: {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}}`
+
 const opencodeConfig = `{"$schema": "https://opencode.ai/config.json", "model": "fake/fake-model", "small_model": "fake/fake-model", "autoupdate": false, "share": "disabled",
  "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "Fake", "api": "URL/v1", "options": {"baseURL": "URL/v1", "apiKey": "fake"}, "models": {"fake-model": {"name": "Fake"}}}}}`
 
@@ -97,7 +104,7 @@ func newReal(t *testing.T, harnesses ...string) *real {
 		put(t, filepath.Join(r.home, "codex", "config.toml"), strings.ReplaceAll(codexConfig, "URL", model.URL))
 		put(t, filepath.Join(r.home, "opencode.json"), strings.ReplaceAll(opencodeConfig, "URL", model.URL))
 		put(t, filepath.Join(r.home, ".gemini", "settings.json"), `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}`)
-		put(t, filepath.Join(r.home, ".claude.json"), `{"hasCompletedOnboarding": true, "theme": "dark"}`)
+		put(t, filepath.Join(r.home, ".claude.json"), fmt.Sprintf(claudeConfig, filepath.Join(m.data, "workspaces")))
 		m.env = append(m.env, "HOME="+r.home, "SHELL=/bin/sh", "PATH="+strings.Join(path, ":"), "TMPDIR="+r.home)
 		if os.Geteuid() == 0 {
 			m.prefix = []string{"setpriv", fmt.Sprintf("--reuid=%d", nobody), fmt.Sprintf("--regid=%d", nobody), "--clear-groups"}
@@ -189,14 +196,14 @@ func (r *real) running(card string, n int) api.Run {
 	return last
 }
 
-// only is the one run of a card.
-func (r *real) only(card string) api.Run {
-	r.fleet.t.Helper()
-	runs, err := r.runs(card)
-	if err != nil || len(runs) != 1 {
-		r.fleet.t.Fatalf("card %s: %d runs, %v", card, len(runs), err)
-	}
-	return runs[0]
+// story is a subtest on the node that stands already; stories go one at a time.
+func (r *real) story(t *testing.T, name, harness string, tell func(*testing.T, string)) {
+	t.Run(name, func(t *testing.T) {
+		fleetT, machineT := r.fleet.t, r.machine.t
+		r.fleet.t, r.machine.t = t, t
+		defer func() { r.fleet.t, r.machine.t = fleetT, machineT }()
+		tell(t, harness)
+	})
 }
 
 // said is a run's whole output, for the words of a failure.
