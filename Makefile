@@ -16,13 +16,14 @@ RULES    ?= 20
 HISTORIES ?= 300
 FIRST    ?= 1
 
-.PHONY: help build demo test lint rules model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross clean
+.PHONY: help build demo test lint rules mutants model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross clean
 
 help:
 	@echo 'make build     bin/muster'
 	@echo 'make demo      three nodes on this machine, one of them killed, under a minute'
 	@echo 'make test      format, vet, staticcheck, all tests; ends with what was skipped and why'
 	@echo 'make rules     breaks the product in $(RULES) ways that testdata/rules names, and shows the test that sees each'
+	@echo 'make mutants   applies each patch of testdata/mutants to a copy of the tree and shows the test that sees it'
 	@echo 'make model     the long search over contact, lease, orders and keepers'
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
 	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind, and $(ROUNDS) rounds of three real nodes'
@@ -51,6 +52,9 @@ test: lint
 
 rules:
 	$(GO) run ./cmd/rules -n $(RULES) -seed $(SEED)
+
+mutants:
+	$(GO) run ./cmd/rules -mutants testdata/mutants -limit 10m
 
 model:
 	$(GO) test ./board/lease -run TestModel -model.long -v -timeout=60m

@@ -15,5 +15,7 @@
 // For each row it edits a copy of the tree, runs exactly the named tests, and wants one of them to fail. A row whose
 // text is not there any more, whose edit does not compile, or that no test sees is reported, and the exit code is 1.
 //
-// Usage: rules [-n 20] [-seed N] [-area WFL,EXP] [-id WFL-06] [-all] [-check] [-list]
+// With -mutants it does so with the patches of a folder (see mutants.go): there only a failed assertion counts.
+//
+// Usage: rules [-n 20] [-seed N] [-area WFL,EXP] [-id WFL-06] [-all] [-check] [-list] [-mutants DIR]
 package main

@@ -19,6 +19,7 @@ type options struct {
 	area, id    string
 	all         bool
 	check, list bool
+	mutants     string
 	limit       time.Duration
 }
 
@@ -32,6 +33,7 @@ func main() {
 	flag.BoolVar(&o.all, "all", false, "every row")
 	flag.BoolVar(&o.check, "check", false, "only look whether the edits still fit the files")
 	flag.BoolVar(&o.list, "list", false, "list the rows without an edit")
+	flag.StringVar(&o.mutants, "mutants", "", "try the patches of this folder instead of rows")
 	flag.DurationVar(&o.limit, "limit", 3*time.Minute, "how long the tests of one row may take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -48,6 +50,9 @@ func main() {
 
 // run tries rows and says what came of each; bad counts those that are not as they should be.
 func run(ctx context.Context, w io.Writer, root string, o options) (bad int, err error) {
+	if o.mutants != "" {
+		return runMutants(ctx, w, root, o)
+	}
 	rows, err := tables(root)
 	if err != nil {
 		return 0, err
@@ -79,6 +84,24 @@ func run(ctx context.Context, w io.Writer, root string, o options) (bad int, err
 	}
 	tried, err := tryRows(ctx, w, root, chosen(w, can, o), o.limit)
 	return bad + tried, err
+}
+
+// runMutants is run with patches.
+func runMutants(ctx context.Context, w io.Writer, root string, o options) (bad int, err error) {
+	rows, err := mutants(root, o.mutants)
+	if err != nil {
+		return 0, err
+	}
+	rows = slices.DeleteFunc(rows, func(r row) bool { return !strings.Contains(r.id, o.id) })
+	stale := stales(root, rows)
+	for _, s := range stale {
+		fmt.Fprintln(w, s)
+	}
+	fmt.Fprintf(w, "%d mutants, %d of them no longer fit\n", len(rows), len(stale))
+	if o.check || len(stale) > 0 {
+		return len(stale), nil
+	}
+	return plant(ctx, w, root, rows, o.limit)
 }
 
 // stales are the edits that do not fit the files any more.

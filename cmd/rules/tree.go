@@ -18,6 +18,8 @@ import (
 type tree struct {
 	root  string
 	tests map[string][]string // test function to the folders that have one
+
+	strict bool // only a failed assertion counts: no death of the process, no end of its time
 }
 
 // copyTree copies what belongs to the repository into dir.
@@ -143,6 +145,8 @@ func (t *tree) try(ctx context.Context, r *row, limit time.Duration) (v verdict,
 		case !failed:
 		case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
 			return verdict{reason: "the edit does not compile:\n" + clip(out)}, nil
+		case t.strict && died.MatchString(out):
+			return verdict{reason: "no assertion fails, the process does:\n" + clip(died.FindString(out))}, nil
 		default:
 			v.seen = append(v.seen, failing(out, tests)...)
 		}
@@ -153,6 +157,9 @@ func (t *tree) try(ctx context.Context, r *row, limit time.Duration) (v verdict,
 	return v, nil
 }
 
+// died shows that a test's process did not end in order.
+var died = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|\*\*\* Test killed.*)$`)
+
 // goTest runs tests of a package, each named as it stands.
 func (t *tree) goTest(ctx context.Context, dir string, tests []string, limit time.Duration) (out string, failed bool) {
 	var names []string
@@ -161,7 +168,7 @@ func (t *tree) goTest(ctx context.Context, dir string, tests []string, limit tim
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", limit.String(), "-run", "^("+strings.Join(slices.Compact(names), "|")+")$", "./"+dir)
+	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-timeout", limit.String(), "-run", "^("+strings.Join(slices.Compact(names), "|")+")$", "./"+dir)
 	c.Dir = t.root
 	b, err := c.CombinedOutput()
 	return string(b), err != nil
