@@ -16,7 +16,7 @@ import (
 // PAN-01, PAN-08, SES-04: the real programs in panes: their first questions are
 // answered by configuration, prompts are typed when they take text, a person answers
 // what they ask, and what is killed or comes back from a review goes on in the
-// session that it was.
+// session that it was. It takes five minutes; one story alone: -run 'InPanes/codex/review'.
 func TestRealAgentsInPanes(t *testing.T) {
 	if !*everyAgent {
 		t.Skip("needs -agents: a long form, of real programs in panes")
@@ -29,10 +29,6 @@ func TestRealAgentsInPanes(t *testing.T) {
 			t.Parallel()
 			r := newReal(t, h)
 			r.apply("pane", h)
-			if testing.Short() {
-				r.story(t, "permission", h, r.panePermission)
-				return
-			}
 			r.story(t, "card", h, r.paneCard)
 			r.story(t, "permission", h, r.panePermission)
 			r.story(t, "review", h, r.paneReview)
