@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -97,7 +98,7 @@ func (a *app) logCmd() *cobra.Command {
 	})
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run is over")
 	c.Flags().Int64Var(&number, "run", 0, "its N-th run (default: the newest)")
-	c.Flags().BoolVar(&raw, "raw", false, "give control characters to the terminal as they are")
+	c.Flags().BoolVar(&raw, "raw", false, "every byte as it was printed: control characters, and what a pane's program drew")
 	return c
 }
 
@@ -109,6 +110,16 @@ func (a *app) log(ctx context.Context, card string, number int64, follow, raw bo
 		return err
 	}
 	out := &logWriter{a: a, raw: raw || !a.io.Terminal}
+	if !raw {
+		x, err := a.findCardRun(ctx, card, run)
+		if err != nil {
+			return err
+		}
+		if x.Surface == "pane" {
+			out.pane = new(paneText)
+		}
+	}
+	lost := time.Time{} // since when nobody answers
 	path := "/v1/runs/" + url.PathEscape(run) + "/log"
 	for from := int64(0); ; {
 		q := url.Values{"from": {fmt.Sprint(from)}}
@@ -124,8 +135,21 @@ func (a *app) log(ctx context.Context, card string, number int64, follow, raw bo
 				return err
 			}
 			continue
+		case follow && board.CodeOf(err) == board.Unavailable:
+			if lost.IsZero() {
+				lost = time.Now()
+				fmt.Fprintf(a.io.Err, "muster: %s; trying again\n", oneLine(err.Error()))
+			}
+			if err := a.stillThere(ctx, card, run, lost, err); err != nil {
+				return err
+			}
+			continue
 		case err != nil:
 			return err
+		}
+		if !lost.IsZero() {
+			lost = time.Time{}
+			fmt.Fprintf(a.io.Err, "muster: the log of run %s goes on\n", oneLine(run))
 		}
 		if a.json {
 			a.printJSON(api.Envelope{V: api.Version, Data: ans.Data})
@@ -193,10 +217,15 @@ func (a *app) launched(ctx context.Context, card, run string) error {
 type logWriter struct {
 	a    *app
 	raw  bool
-	rest []byte // an unfinished line
+	pane *paneText // of what was drawn on a terminal, unless raw
+	rest []byte    // an unfinished line
 }
 
 func (w *logWriter) write(b []byte) {
+	if w.pane != nil {
+		w.a.printf("%s", w.pane.write(b))
+		return
+	}
 	if w.raw {
 		_, _ = w.a.io.Out.Write(b)
 		return
@@ -213,6 +242,9 @@ func (w *logWriter) write(b []byte) {
 }
 
 func (w *logWriter) end() {
+	if w.pane != nil {
+		w.a.printf("%s", w.pane.rest())
+	}
 	if len(w.rest) > 0 {
 		w.a.printf("%s\n", coloured(string(w.rest)))
 		w.rest = nil

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -165,4 +166,54 @@ func raw(t *testing.T, s *seatT) bool {
 		t.Fatal(err)
 	}
 	return tio.Lflag&unix.ICANON == 0
+}
+
+// A burst of 100 MB in a pane, with one who looks on and takes nothing, does not grow the memory of the nodes; who looks
+// sees the end of it as soon as they take something again. Its log is read as text from another machine.
+func TestBurstInAPane(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("no tmux here")
+	}
+	f := newFleet(t, 2, 4)
+	far, near := f.machines[0], f.machines[1]
+	f.do(far, board.VBoardApply, board.BoardApply{Board: "default", YAML: paneBoard})
+	begin := filepath.Join(f.dir, "go")
+	card, _ := f.pane(near, far, "printf '\\033[31mHELLO\\033[0m\\n'; until [ -e "+begin+" ]; do sleep 0.05; done; head -c 100000000 /dev/zero | tr '\\0' x | fold -w 99; echo; echo THE END; sleep 300")
+	w := near.sit("attach", card)
+	w.sees("HELLO")
+	w.hold()
+	before := far.rss() + near.rss()
+	if err := os.WriteFile(begin, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	most := int64(0)
+	f.eventually(120*time.Second, "printed", func() (bool, string) {
+		most = max(most, far.rss()+near.rss()-before)
+		end, _ := exec.Command("sh", "-c", "tail -c 200 "+filepath.Join(far.data, "runs", "*", "log")).Output()
+		return strings.Contains(string(end), "THE END"), last(string(end), 200)
+	})
+	t.Logf("both nodes together grew by %d kB at most", most>>10)
+	if most > 40<<20 {
+		t.Errorf("the nodes grew by %d MB", most>>20)
+	}
+	w.goOn()
+	w.sees("THE END")
+	out, _, code := near.run("log", card)
+	if code != 0 || !strings.Contains(out, "HELLO\n") || !strings.HasSuffix(strings.TrimSpace(out), "THE END") || strings.Contains(out, "\x1b") {
+		t.Errorf("as text (exit %d): %q ... %q", code, out[:min(len(out), 100)], last(out, 100))
+	}
+}
+
+// rss is the memory of a node's process that is its own, bytes.
+func (m *machine) rss() int64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid()))
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			var kb int64
+			_, _ = fmt.Sscan(rest, &kb)
+			return kb << 10
+		}
+	}
+	return 0
 }

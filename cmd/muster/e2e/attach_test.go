@@ -32,6 +32,7 @@ type seatT struct {
 	tty  *os.File
 	cmd  *exec.Cmd
 	over chan struct{}
+	held chan struct{} // guarded by mu; not nil: the terminal takes nothing until it is closed
 	mu   sync.Mutex
 	seen strings.Builder
 }
@@ -57,6 +58,12 @@ func seat(t *testing.T, cmd *exec.Cmd) *seatT {
 		for {
 			n, err := f.Read(b)
 			s.mu.Lock()
+			held := s.held
+			s.mu.Unlock()
+			if held != nil {
+				<-held
+			}
+			s.mu.Lock()
 			s.seen.Write(b[:n])
 			s.mu.Unlock()
 			if err != nil {
@@ -67,6 +74,9 @@ func seat(t *testing.T, cmd *exec.Cmd) *seatT {
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
+		if s.held != nil { // its test has ended
+			s.goOn()
+		}
 		f.Close()
 		<-s.over
 	})
@@ -84,6 +94,20 @@ func (s *seatT) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen.Reset()
+}
+
+// hold has the terminal take nothing any more, until goOn.
+func (s *seatT) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = make(chan struct{})
+}
+
+func (s *seatT) goOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.held)
+	s.held = nil
 }
 
 func (s *seatT) types(text string) {
