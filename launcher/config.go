@@ -56,7 +56,9 @@ type Config struct {
 	panes   *tmux.Server // nil: noPanes says why
 	noPanes error
 
-	quiet time.Duration // without a word for so long, a session is quiet; 0: board.QuietFor
+	evidence time.Duration // so long a program may take to show that it has read a text; 0: 10 s
+	deaf     time.Duration // a pane that does not take a text for so long is told of; 0: 2 min
+	quiet    time.Duration // without a word for so long, a session is quiet; 0: board.QuietFor
 }
 
 // validate fills what has a default and says what is missing.
@@ -81,6 +83,7 @@ func (c *Config) validate() error {
 	c.Estop = cmp.Or(c.Estop, filepath.Join(c.Dir, "ESTOP"))
 	c.Starts, c.KeepRuns = cmp.Or(c.Starts, 8), cmp.Or(c.KeepRuns, 1000)
 	c.quiet = cmp.Or(c.quiet, board.QuietFor)
+	c.evidence, c.deaf = cmp.Or(c.evidence, 10*time.Second), cmp.Or(c.deaf, 2*time.Minute)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -49,6 +49,11 @@ func (r *Reconciler) listen(n *run) {
 
 // learn takes over what an earlier life of this node told: that it is over has to be told as well.
 func (n *run) learn(v board.View) {
+	if !n.learned && n.stage == lease.StageNone {
+		n.learned = true
+		rec := board.GetRun(v, n.id)
+		n.isDeaf = rec != nil && rec.Session.Deaf != 0
+	}
 	if n.want != nil && n.want.Stale == 0 || n.saw != "" || n.stage != lease.StageNone {
 		return
 	}

@@ -72,6 +72,8 @@ func (r *Reconciler) tendPanes(s *seen) {
 			files = append(files, r.note(n.id, &board.Report{Kind: board.ReportSeen, Run: n.id}))
 		}
 		r.tellTurn(n, &st)
+		r.reads(n, &st)
+		files = append(files, r.tellDeaf(n, &st)...)
 		files = append(files, r.typeTexts(n, st, s)...)
 	}
 	r.fileNotes(files)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +39,7 @@ func promptKey(run string) string { return "prompt/" + run }
 // a time, the prompt first, then what was sent, in order. It answers reports to file.
 func (r *Reconciler) typeTexts(n *run, st paneState, s *seen) (files []*item) {
 	next, files := r.nextText(n, s)
-	if next == nil || n.typing || !st.Quiet || n.deaf == st.News || !n.hasLaunched() {
+	if next == nil || n.typing || !st.Quiet || n.deaf == st.News || st.asks() || !n.hasLaunched() {
 		return files
 	}
 	n.typing = true
@@ -53,6 +52,8 @@ func (r *Reconciler) typeTexts(n *run, st paneState, s *seen) (files []*item) {
 		if err != nil {
 			r.post(func() {
 				n.typing, n.deaf = false, st.News // looked at again when the pane has shown something else
+				n.keepsWaiting(err)
+				r.Wake()
 				if why := "a text waits: " + err.Error(); n.said != why {
 					n.said = why
 					r.log.Info("a text waits until its pane takes it", "run", n.id, "why", err)
@@ -67,8 +68,8 @@ func (r *Reconciler) typeTexts(n *run, st paneState, s *seen) (files []*item) {
 		defer stop()
 		err = r.typeText(whole, id, t.body)
 		r.post(func() {
-			n.typing = false
-			r.typedText(n, t, err)
+			n.takesAgain(r)
+			r.awaitReading(n, t, err)
 		})
 	})
 	return files
@@ -110,6 +111,8 @@ func (r *Reconciler) nextText(n *run, s *seen) (next *text, files []*item) {
 		switch {
 		case was == "" && spec != nil && next == nil && !n.typing:
 			next = &text{key: o.ID, order: o.ID, body: spec.Text}
+		case was == typedBegun && !n.typing && spec != nil && n.hasRead(spec.Text):
+			files = append(files, r.delivered(n.id, o.ID, typedDelivered, ""))
 		case was == typedBegun && !n.typing:
 			files = append(files, r.delivered(n.id, o.ID, typedUnknown, "its node ended while it was typed"))
 		}
@@ -138,6 +141,9 @@ func (r *Reconciler) takesText(ctx context.Context, link Session, ready string) 
 	return list[i].ID, err
 }
 
+// errChoice: a program shows a list behind the sign of waiting for text.
+var errChoice = errors.New("it asks a person to choose")
+
 // waitsForText looks for the sign that a program puts before what one types. Behind
 // the same sign, a number is a choice that it asks a person for: an Enter would make it.
 func waitsForText(screen, ready string) error {
@@ -151,7 +157,7 @@ func waitsForText(screen, ready string) error {
 		rest = strings.TrimSpace(rest)
 		digits := strings.TrimLeft(rest, "0123456789")
 		if len(digits) < len(rest) && (strings.HasPrefix(digits, ".") || strings.HasPrefix(digits, ")")) {
-			return errors.New("it asks a person to choose")
+			return errChoice
 		}
 		found = nil
 	}
@@ -172,14 +178,8 @@ func (r *Reconciler) typeText(ctx context.Context, id, body string) error {
 	return r.cfg.panes.Enter(ctx, id)
 }
 
-// typedText notes what became of a text. That tmux has passed it on does not show
-// that anybody has read it.
-func (r *Reconciler) typedText(n *run, t text, err error) {
-	state, why := typedUnknown, "it was typed; nothing shows that it was read"
-	if err != nil {
-		why = fmt.Sprintf("it could not be typed whole: %v", err)
-		r.log.Warn("a text is not known to be delivered", "run", n.id, "err", err)
-	}
+// typedText notes what became of a text.
+func (r *Reconciler) typedText(n *run, t text, state, why string) {
 	if t.order != "" {
 		r.fileNotes([]*item{r.delivered(n.id, t.order, state, why)})
 	} else if r.markTyped(t.key, state) != nil {

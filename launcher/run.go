@@ -52,6 +52,13 @@ type run struct {
 	spoke   bool           // it has said a word, and that was taken
 	shown   bool           // the fleet was told that its pane shows life
 	deaf    int            // its pane's state (News) in which it was seen to take no text
+	awaits  *awaited       // a text that was typed, until it is known to be read
+	waits   time.Time      // since when a text waits for its pane to take it; zero: none does
+	deafWhy string         // and why it does not
+	isDeaf  bool           // the fleet was told so, perhaps in an earlier life of this node
+	learned bool           // what an earlier life told of its pane is known
+	looked  int            // its pane's state (News) in which its screen was looked at for a choice
+	choice  bool           // and there was one
 	quietAt time.Time      // since when its pane is quiet
 	moveAt  time.Time      // since when it is not
 	passed  bool           // its session carries a later run

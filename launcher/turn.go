@@ -57,6 +57,7 @@ type hookWord struct {
 	Prompt       string `json:"prompt"`
 	Tool         string `json:"tool_name"`
 	Notification string `json:"notification_type"`
+	Source       string `json:"source"`
 	Message      string `json:"message"`
 	Error        string `json:"error"`
 	Details      string `json:"error_details"`
@@ -83,6 +84,11 @@ func turnOf(raw []byte) (said turnState, ok bool) {
 		}
 	}
 	switch w.Event {
+	case "SessionStart":
+		if w.Source == "compact" { // in the middle of a turn
+			return said, false
+		}
+		said.Turn = board.TurnIdle
 	case "UserPromptSubmit":
 		said.Turn, said.Heard[0] = board.TurnBusy, markOf(w.Prompt)
 	case "PreToolUse", "PermissionRequest":

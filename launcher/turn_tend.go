@@ -21,6 +21,14 @@ func (r *Reconciler) tellTurn(n *run, st *paneState) {
 	if next > 0 {
 		n.lookAgain(next)
 	}
+	if turn == board.TurnIdle && st.Turn.Turn == "" {
+		if known := r.lookForChoice(n, st.News); !known {
+			return
+		}
+		if n.choice {
+			turn, says = board.TurnPermission, "it asks to choose; see its pane"
+		}
+	}
 	key := turn + "\n" + says
 	if turn == "" || n.saw == key {
 		return

@@ -3,6 +3,7 @@ package launcher
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ func TestHookWords(t *testing.T) {
 		{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}`, board.TurnBusy, "", ""},
 		{`{"hook_event_name":"PostToolUse","tool_name":"Bash"}`, board.TurnBusy, "", ""},
 		{`{"hook_event_name":"Notification","notification_type":"permission_prompt","message":"Claude needs your permission"}`, board.TurnPermission, "Claude needs your permission", ""},
+		{`{"hook_event_name":"SessionStart","source":"startup"}`, board.TurnIdle, "", ""},
 		{`{"hook_event_name":"Stop","stop_hook_active":false}`, board.TurnIdle, "", ""},
 		{`{"hook_event_name":"StopFailure","error":"rate_limit","error_details":"resets 3pm"}`, board.TurnLimit, "resets 3pm", ""},
 		{`{"hook_event_name":"StopFailure","error":"server_error"}`, board.TurnIdle, "", ""},
@@ -35,7 +37,7 @@ func TestHookWords(t *testing.T) {
 			t.Errorf("%.120s: %+v, %v", c.word, said, ok)
 		}
 	}
-	for _, word := range []string{"", "{", "[]", "null", `"x"`, `{"hook_event_name":"SessionStart"}`, `{"hook_event_name":"Notification","notification_type":"idle_prompt"}`, `{"type":"other"}`, `{"hook_event_name":7}`} {
+	for _, word := range []string{"", "{", "[]", "null", `"x"`, `{"hook_event_name":"SessionStart","source":"compact"}`, `{"hook_event_name":"Notification","notification_type":"idle_prompt"}`, `{"type":"other"}`, `{"hook_event_name":7}`} {
 		if said, ok := turnOf([]byte(word)); ok {
 			t.Errorf("%q says %+v", word, said)
 		}
@@ -88,6 +90,19 @@ func TestHeardTexts(t *testing.T) {
 	}
 	if !st.Heard.has(markOf(" 5\n")) || !st.Heard.has(markOf("2")) || st.Heard.has(markOf("1")) || st.Heard.has("") || st.At != 6 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// says is a hook's word of a run's session, as if its program said it.
+func (n *testNodeT) says(run, word string) {
+	n.t.Helper()
+	exe, err := os.Executable()
+	must(n.t, err)
+	cmd := exec.Command(exe, NoteVerb)
+	cmd.Env = append(os.Environ(), "MUSTER_SECRET_FILE="+filepath.Join(n.cfg.Dir, "runs", run, fileSecret))
+	cmd.Stdin = strings.NewReader(word)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		n.t.Fatalf("%s: %v: %s", word, err, out)
 	}
 }
 

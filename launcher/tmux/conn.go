@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ErrGone says that the server, or the connection to it, ended before the answer
@@ -22,8 +24,10 @@ const maxLine = 1 << 20
 type conn struct {
 	s     *Server
 	cmd   *exec.Cmd
-	stdin io.WriteCloser
+	stdin *os.File // of the client, and so of the server: control mode hands both ends on to it
+	out   *os.File
 	done  chan struct{} // closed when nothing more is read
+	turn  chan struct{} // one slot: who has it writes. Not the mutex: a write may have to wait for tmux
 
 	mu    sync.Mutex
 	queue []chan answer // who waits for which answer
@@ -40,18 +44,24 @@ func dial(ctx context.Context, s *Server) (*conn, error) {
 	cmd := exec.Command(s.cfg.Program, "-S", socket, "-f", "/dev/null", "-C",
 		"new-session", "-A", "-s", hold, "-x", "80", "-y", "24", "--", "tail", "-f", "/dev/null")
 	cmd.Dir, cmd.Env = s.cfg.Dir, s.cfg.Env
-	stdin, err := cmd.StdinPipe()
+	in, stdin, err := os.Pipe() // its writes can be given a deadline
 	if err != nil {
 		return nil, fmt.Errorf("tmux: %w", err)
 	}
-	stdout, err := cmd.StdoutPipe()
+	stdout, out, err := os.Pipe() // ours to close: a frozen server keeps its end of it when the client is dead
 	if err != nil {
+		in.Close()
+		stdin.Close()
 		return nil, fmt.Errorf("tmux: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("tmux: %w", err)
+	cmd.Stdin, cmd.Stdout = in, out
+	err = cmd.Start()
+	in.Close()
+	out.Close() // the client's: its end is seen
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("tmux: %w", err), stdin.Close(), stdout.Close())
 	}
-	c := &conn{s: s, cmd: cmd, stdin: stdin, done: make(chan struct{})}
+	c := &conn{s: s, cmd: cmd, stdin: stdin, out: stdout, done: make(chan struct{}), turn: make(chan struct{}, 1)}
 	first := c.wait() // of the words it was started with
 	go c.read(stdout)
 	select {
@@ -89,16 +99,9 @@ func (c *conn) do(ctx context.Context, words ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c.mu.Lock()
-	if c.over() {
-		c.mu.Unlock()
-		return "", ErrGone
-	}
-	w := c.wait()
-	_, err = io.WriteString(c.stdin, l)
-	c.mu.Unlock()
+	w, err := c.send(ctx, l)
 	if err != nil {
-		return "", ErrGone
+		return "", err
 	}
 	select {
 	case a := <-w:
@@ -106,6 +109,49 @@ func (c *conn) do(ctx context.Context, words ...string) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
+}
+
+// sendWait bounds how long a client may take to read a command. One that does not is frozen, or its server is.
+const sendWait = 10 * time.Second
+
+// send writes a command and answers where its answer comes. Nobody is held by a client that does not read: neither who
+// sends, beyond its own time, nor who waits for its turn. A command that was written in part ends the connection.
+func (c *conn) send(ctx context.Context, l string) (chan answer, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-c.done:
+		return nil, ErrGone
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	by := time.Now().Add(sendWait)
+	if at, ok := ctx.Deadline(); ok && at.Before(by) {
+		by = at
+	}
+	c.mu.Lock()
+	if c.over() {
+		c.mu.Unlock()
+		return nil, ErrGone
+	}
+	w := c.wait()
+	c.mu.Unlock()
+	err := c.stdin.SetWriteDeadline(by)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { _ = c.stdin.SetWriteDeadline(time.Unix(1, 0)) })
+		_, err = io.WriteString(c.stdin, l)
+		stop()
+	}
+	if err == nil {
+		return w, nil
+	}
+	c.drop() // the next command has a new client
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errors.New("its client does not read what it is told: frozen, or its server is")
+	} else {
+		err = ErrGone
+	}
+	return nil, err
 }
 
 // read takes apart what tmux says: answers between %begin and %end or %error,
@@ -156,14 +202,20 @@ func (c *conn) gone() {
 	c.queue = nil
 	c.mu.Unlock()
 	c.stdin.Close()
+	c.out.Close()
 	_ = c.cmd.Wait() // how the client ended says nothing that its silence does not
 	c.s.note()
 }
 
-// close ends the client; the server goes on. One whose server does not answer
-// would not end by itself.
-func (c *conn) close() {
-	c.stdin.Close()
+// drop ends the client; the server goes on. One whose server does not answer would not end by itself, and its output
+// would have no end.
+func (c *conn) drop() {
 	_ = c.cmd.Process.Kill()
+	c.out.Close()
+}
+
+// close is drop that waits for it.
+func (c *conn) close() {
+	c.drop()
 	<-c.done
 }

@@ -129,11 +129,10 @@ func (s *Server) give(ctx context.Context, id string, block []byte, flags ...str
 
 // Rename gives the session of a pane another name and key. One that has them is no error.
 func (s *Server) Rename(ctx context.Context, name, key string) error {
-	if s.is(ctx, key) {
-		return nil
-	}
-	if _, err := s.do(ctx, "rename-session", "-t", "="+Name(name)+":", Name(key)); err != nil {
-		return err
+	if !s.is(ctx, key) { // else whoever renamed it may have ended before the key followed
+		if _, err := s.do(ctx, "rename-session", "-t", "="+Name(name)+":", Name(key)); err != nil {
+			return err
+		}
 	}
 	_, err := s.do(ctx, "set-option", "-t", "="+Name(key)+":", "@muster", key)
 	return err

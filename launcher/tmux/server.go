@@ -36,9 +36,10 @@ type Server struct {
 	cfg     Config
 	changed chan struct{}
 
-	mu     sync.Mutex // one connects at a time
-	conn   *conn
-	closed bool
+	connects chan struct{} // one slot: who has it connects. A server that is frozen holds up nobody beyond its own time
+	mu       sync.Mutex
+	conn     *conn
+	closed   bool
 }
 
 // Find looks for a tmux that this package can drive, 3.2 or newer; an error says
@@ -80,7 +81,7 @@ func New(cfg Config) *Server {
 	if cfg.Env == nil {
 		cfg.Env = environment(os.Environ())
 	}
-	return &Server{cfg: cfg, changed: make(chan struct{}, 1)}
+	return &Server{cfg: cfg, changed: make(chan struct{}, 1), connects: make(chan struct{}, 1)}
 }
 
 // environment is what the server, and so every pane, needs to know of this
@@ -167,13 +168,17 @@ func (s *Server) Open(ctx context.Context) error {
 // client is the kept connection, or a new one: a server that was killed is
 // started again by the next command.
 func (s *Server) client(ctx context.Context) (*conn, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errClosed
+	if c, err := s.kept(); c != nil || err != nil {
+		return c, err
 	}
-	if s.conn != nil && !s.conn.over() {
-		return s.conn, nil
+	select {
+	case s.connects <- struct{}{}:
+		defer func() { <-s.connects }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("tmux: its server does not answer: %w", ctx.Err())
+	}
+	if c, err := s.kept(); c != nil || err != nil {
+		return c, err // somebody else connected meanwhile
 	}
 	if err := ownFolder(s.cfg.Dir); err != nil {
 		return nil, err
@@ -188,8 +193,27 @@ func (s *Server) client(ctx context.Context) (*conn, error) {
 			return nil, fmt.Errorf("tmux: %s: %w", strings.Join(words, " "), err)
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		c.close()
+		return nil, errClosed
+	}
 	s.conn = c
 	return c, nil
+}
+
+// kept is the connection that there is, nil without one.
+func (s *Server) kept() (*conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, errClosed
+	case s.conn != nil && !s.conn.over():
+		return s.conn, nil
+	}
+	return nil, nil
 }
 
 // ownFolder makes the folder of the socket, or refuses one that others may look
