@@ -143,6 +143,11 @@ func TestAFailedCommitWritesNothing(t *testing.T) {
 	if m := s.now(); m.Applied != 1 || m.Seq != 1 || text(t, s, "a") != "1" {
 		t.Fatalf("after a failed commit: %+v, a = %q", m, text(t, s, "a"))
 	}
+	broken = false // it was not applied: it is not taken for a replay
+	applyAll(t, s, &n, command(2, 1, entry{Term: 1, Seq: 2, Txns: []board.Txn{txn(put("a", "2"))}}))
+	if text(t, s, "a") != "2" {
+		t.Fatalf("applied again, a = %q", text(t, s, "a"))
+	}
 	if err := s.close(true); err != nil { // the file's lock is free
 		t.Fatal(err)
 	}
