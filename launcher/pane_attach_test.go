@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"muster/launcher/tmux"
 )
 
 // watcherT is a person's terminal that shows a pane.
@@ -22,7 +24,10 @@ type watcherT struct {
 
 func (n *testNodeT) attach(run string, readOnly bool) *watcherT {
 	n.t.Helper()
-	dir, argv := n.tmux().Attach(run, readOnly)
+	dir, argv := n.tmux().Client(run, readOnly, false)
+	if !readOnly { // as a person does who uses tmux by hand
+		argv = []string{argv[0], "-S", "s", "attach-session", "-t", "=" + tmux.Name(run) + ":"}
+	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = dir, []string{"TERM=xterm", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"}
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 100})
@@ -73,8 +78,9 @@ func TestAttach(t *testing.T) {
 	_, err = io.WriteString(w.tty, "\x02:\x03\x04 all of it\x1b[A")
 	must(t, err)
 	n.reads(file, "\x02:\x03\x04 all of it\x1b[A")
-	_, err = io.WriteString(r.tty, "\x1d") // a key that comes by itself: what comes with others counts as pasted
+	_, err = io.WriteString(r.tty, "\x1d") // to a look of the node's it is no key
 	must(t, err)
+	r.tty.Close()
 	wait(t, "the end of the second look", r.over)
 	done := make(chan error, 1)
 	go func() { done <- n.tmux().Paste(t.Context(), n.pane(run).ID, []byte(strings.Repeat("x", 100<<10))) }()

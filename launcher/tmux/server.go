@@ -249,7 +249,8 @@ func (s *Server) do(ctx context.Context, words ...string) (string, error) {
 
 // byNode is a flag of clients that tells those of the node from those of a person who uses tmux: of a
 // session with one pane it means nothing else. To them the key that leaves is a key like any other,
-// because the person's own side knows it.
+// because the person's own side knows it. (Who attaches by hand leaves by it, but with -r: tmux lets
+// those use no condition.)
 const byNode = "active-pane"
 
 // Client is the command, and the folder it has to be run in, that shows a session's
@@ -264,15 +265,6 @@ func (s *Server) Client(name string, readOnly, color bool) (dir string, argv []s
 		flags += ",read-only,ignore-size"
 	}
 	return s.cfg.Dir, append(argv, "attach-session", "-f", flags, "-t", "="+Name(name)+":")
-}
-
-// Attach is the same for a person who uses tmux: they leave by [DetachKey].
-func (s *Server) Attach(name string, readOnly bool) (dir string, argv []string) {
-	argv = []string{s.cfg.Program, "-S", socket, "attach-session", "-t", "=" + Name(name) + ":"}
-	if readOnly {
-		argv = append(argv, "-r")
-	}
-	return s.cfg.Dir, argv
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.cfg.Dir, name) }

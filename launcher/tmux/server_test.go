@@ -25,8 +25,8 @@ func TestTargetsAreExact(t *testing.T) {
 	if err := s.Kill(t.Context(), one.ID); err == nil {
 		t.Error("a pane that is gone was closed again")
 	}
-	_, argv := s.Attach("s1", true)
-	if _, err := s.do(t.Context(), "has-session", "-t", argv[5]); err == nil || argv[4] != "-t" {
+	_, argv := s.Client("s1", true, false)
+	if _, err := s.do(t.Context(), "has-session", "-t", argv[8]); err == nil || argv[7] != "-t" {
 		t.Errorf("%q finds a session", argv)
 	}
 	must(t, s.Paste(t.Context(), ten.ID, []byte("for s10")))
