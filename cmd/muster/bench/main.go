@@ -63,6 +63,7 @@ func Benches() []Bench {
 		{Name: "events", About: "events of three nodes by 1, 16, 64, 256 clients, against etcd (P1)", Run: eventsAll},
 		{Name: "events-one", About: "events of one node by 1, 16, 64, 256 clients, against fdatasync", Run: eventsOne},
 		{Name: "start", About: "card add at a non-leader until its session runs there, against the bare start of the same program (P4a)", Run: start},
+		{Name: "pane", About: "card add at a non-leader until its session runs in a pane there, against a bare tmux new-window of the same program (P4b)", Run: pane},
 		{Name: "attach", About: "a key's echo in a pane on another machine, against tmux's own attach here", Run: attach},
 		{Name: "claims", About: "waiting cards of three nodes until their launch orders are in the state, against events of 64 clients", Run: claimsAll},
 		{Name: "idle", About: "processor time of a node of five with 100 quiet sessions, against an idle etcd member (P12)", Run: idleNodes},

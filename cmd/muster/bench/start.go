@@ -25,6 +25,7 @@ type starter struct {
 	at    *FleetNode // files the cards and runs them; not the leader
 	pipe  *os.File
 	words *bufio.Reader
+	who   string // the cards' profile
 }
 
 // wordBoard is the workflow of a board whose sessions say their card's id.
@@ -33,7 +34,8 @@ version: 1
 name: default
 extends: default
 profiles:
-  word: {harness: command, args: [sh, -c, 'echo "$MUSTER_CARD" >%s']}
+  word: {harness: command, args: [sh, -c, 'echo "$MUSTER_CARD" >%[1]s']}
+  pane: {harness: command, surface: pane, args: [sh, -c, 'echo "$MUSTER_CARD" >%[1]s']}
 `
 
 func newStarter(ctx context.Context, f *Fleet) (*starter, error) {
@@ -49,7 +51,7 @@ func newStarter(ctx context.Context, f *Fleet) (*starter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pipe for the sessions' words: %w", err)
 	}
-	s := &starter{fleet: f, at: other, pipe: pipe, words: bufio.NewReader(pipe)}
+	s := &starter{fleet: f, at: other, pipe: pipe, words: bufio.NewReader(pipe), who: "word"}
 	if _, err := f.Do(ctx, other, board.VBoardApply, board.BoardApply{Board: "default", YAML: fmt.Sprintf(wordBoard, path)}); err != nil {
 		return nil, errors.Join(err, pipe.Close())
 	}
@@ -87,7 +89,7 @@ func (s *starter) side() Side {
 // start files one card, waits for its session's word, and then until the card
 // is done, so that the fleet is idle again.
 func (s *starter) start(ctx context.Context, conn *HTTPConn) (sent, answered, ran time.Time, err error) {
-	title, who, where := "say a word", "word", s.at.Name
+	title, who, where := "say a word", s.who, s.at.Name
 	args, err := json.Marshal(board.CardAdd{CardFields: board.CardFields{Title: &title, Assignee: &who, Machine: &where}})
 	if err != nil {
 		return
