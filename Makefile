@@ -13,10 +13,11 @@ KILLS    ?= 500
 SEED     ?= 0
 CHECKS   ?= 5000
 RULES    ?= 20
+FUZZ     ?= 60s
 HISTORIES ?= 300
 FIRST    ?= 1
 
-.PHONY: help build demo test lint rules mutants model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross clean
+.PHONY: help build demo test lint rules fuzz mutants model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -24,6 +25,7 @@ help:
 	@echo 'make test      format, vet, staticcheck, all tests; ends with what was skipped and why'
 	@echo 'make rules     breaks the product in $(RULES) ways that testdata/rules names, and shows the test that sees each'
 	@echo 'make mutants   applies each patch of testdata/mutants to a copy of the tree and shows the test that sees it'
+	@echo 'make fuzz      $(FUZZ) of hostile input for every decoder that reads from the network or from a person'
 	@echo 'make model     the long search over contact, lease, orders and keepers'
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
 	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind, and $(ROUNDS) rounds of three real nodes'
@@ -55,6 +57,13 @@ rules:
 
 mutants:
 	$(GO) run ./cmd/rules -mutants testdata/mutants -limit 10m
+
+# Seeds, and what was found, are in the packages' testdata/fuzz: make test plays them all.
+fuzz:
+	@grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's#^\./(.*)/[^/]*_test\.go:[0-9]+:func (Fuzz[A-Za-z0-9_]*)\(.*#\1 \2#' | sort -u | while read pkg fn; do \
+		echo "fuzz $$pkg $$fn"; \
+		$(GO) test ./$$pkg -run '^$$' -fuzz "^$$fn$$" -fuzztime $(FUZZ) || exit 1; \
+	done
 
 model:
 	$(GO) test ./board/lease -run TestModel -model.long -v -timeout=60m

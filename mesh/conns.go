@@ -33,7 +33,8 @@ type conns struct {
 
 	mu     sync.Mutex
 	open   map[*tracked]struct{}
-	doors  int // of them, those at the door
+	doors  int            // of them, those at the door
+	byHost map[string]int // of these, from each address: one stranger does not take all places
 	closed bool
 }
 
@@ -43,10 +44,11 @@ type tracked struct {
 	set  *conns
 	peer NodeID // guarded by set.mu
 	door bool   // guarded by set.mu
+	host string // of one at the door
 }
 
 func newConns(doorLimit int) *conns {
-	return &conns{doorLimit: doorLimit, open: make(map[*tracked]struct{})}
+	return &conns{doorLimit: doorLimit, open: make(map[*tracked]struct{}), byHost: make(map[string]int)}
 }
 
 // track takes over a connection; nil (and closed) when the mesh is closed.
@@ -71,15 +73,17 @@ func (t *tracked) setPeer(id NodeID) {
 	t.set.mu.Unlock()
 }
 
-// enterDoor takes one of the door's places, given back by Close.
-func (t *tracked) enterDoor() bool {
+// enterDoor takes one of the door's places, given back by Close. One address has
+// half of them at most.
+func (t *tracked) enterDoor(host string) bool {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
-	if _, open := t.set.open[t]; !open || t.set.doors >= t.set.doorLimit {
+	if _, open := t.set.open[t]; !open || t.set.doors >= t.set.doorLimit || t.set.byHost[host] >= max(t.set.doorLimit/2, 2) {
 		return false
 	}
-	t.door = true
+	t.door, t.host = true, host
 	t.set.doors++
+	t.set.byHost[host]++
 	return true
 }
 
@@ -89,6 +93,9 @@ func (t *tracked) Close() error {
 		delete(t.set.open, t)
 		if t.door {
 			t.set.doors--
+			if t.set.byHost[t.host]--; t.set.byHost[t.host] == 0 {
+				delete(t.set.byHost, t.host)
+			}
 		}
 	}
 	t.set.mu.Unlock()

@@ -127,8 +127,8 @@ func (n *Node) handshake(raw net.Conn, host string) {
 	id, _ := peerOfState(c.ConnectionState())
 	t.setPeer(id)
 	if c.ConnectionState().NegotiatedProtocol == ALPNDoor {
-		if !t.enterDoor() {
-			n.refuse(t, host, fmt.Errorf("more than %d connections at the door", n.cfg.DoorLimit))
+		if !t.enterDoor(host) {
+			n.refuse(t, host, fmt.Errorf("the door has %d places, half of them for one address, and none is free", n.cfg.DoorLimit))
 			return
 		}
 		leave()

@@ -31,7 +31,7 @@ func (n *Node) openDoors() error {
 	mux.HandleFunc("POST /join", n.serveJoin)
 	mux.HandleFunc("POST /twin", n.serveTwin)
 	mux.Handle("/", api.Handler(backend{n}, api.DoorToken, n.log.With("component", "door")))
-	n.door = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+	n.door = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if id, ok := mesh.PeerOf(c); ok {
 				ctx = context.WithValue(ctx, peerKey{}, id)
