@@ -123,10 +123,12 @@ func fleetVerb(name string) (verb, bool) {
 		return verb{byPlatform, hookState}, true
 	case VDue:
 		return verb{byPlatform, due}, true
+	case VFormat:
+		return verb{byPlatform, raiseFormat}, true
 	case VBarrier:
 		return verb{byViewer, func(*tx) (any, *Error) { return nil, nil }}, true
 	}
-	return verb{}, false
+	return nextVerb(name)
 }
 
 // Exec turns a request into a transaction or a refusal. It is pure: see the

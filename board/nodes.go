@@ -23,7 +23,7 @@ func fleetInit(t *tx) (any, *Error) {
 	if a.Node.Local != "" && a.Node.Local != "manager" {
 		return nil, Errorf(Refused, "the first machine of a fleet is where it is managed: its users cannot be limited to %q", a.Node.Local).WithHint("limit it when another machine has joined: muster node set N local=%s", a.Node.Local)
 	}
-	t.putFleet(&Fleet{ID: a.ID, Name: a.Name, Era: 1, EraTag: a.EraTag, Format: 1, Created: t.env.Now, Gossip: a.Gossip})
+	t.putFleet(&Fleet{ID: a.ID, Name: a.Name, Era: 1, EraTag: a.EraTag, Format: Format, Created: t.env.Now, Gossip: a.Gossip})
 	n := &Node{ID: a.Node.ID, Key: a.Node.Key, Role: RoleVoter, Local: "manager", Joined: t.env.Now}
 	t.fillNode(n, &a.Node)
 	n.Generation, n.StartID = 1, a.Node.Start
@@ -40,7 +40,7 @@ func (t *tx) fillNode(n *Node, u *NodeUp) {
 	n.Name, n.Addrs, n.Store, n.Journal = u.Name, u.Addrs, u.Store, u.Journal
 	n.Tools, n.Harnesses, n.Slots = u.Tools, u.Harnesses, u.Slots
 	n.Battery, n.OS, n.Arch, n.Version, n.MemoryMB = u.Battery, u.OS, u.Arch, u.Version, u.MemoryMB
-	n.NoVote, n.Panes = n.NoVote || u.Replica, u.Panes
+	n.NoVote, n.Panes, n.Format = n.NoVote || u.Replica, u.Panes, u.Format
 	n.Boards, n.LocalMost = u.Boards, u.Local
 	n.label(u.Labels)
 	n.Started, n.State, n.OfflineSince = t.env.Now, NodeOnline, 0

@@ -92,6 +92,7 @@ func (r *Renewal) fleet(t *tx) bool {
 	ev := Event{Kind: "fleet_recovered"}
 	if f.EraTag = r.EraTag; r.Restored {
 		f.ID, f.Era, f.Gossip, f.Created, ev.Kind = r.Fleet, 1, r.Gossip, t.env.Now, "fleet_restored"
+		f.GossipOld, f.GossipAt, f.GossipStale = nil, t.env.Now, false
 	} else {
 		f.Era++
 	}
@@ -304,7 +305,7 @@ func ForBackup(tab Table, key string, val []byte) []byte {
 		if unmarshal(val, f) != nil {
 			return val
 		}
-		f.Gossip = nil
+		f.Gossip, f.GossipOld = nil, nil
 		return marshal(f)
 	case TRun:
 		r := new(Run)

@@ -103,7 +103,7 @@ func TestRestoredState(t *testing.T) {
 // threats.md: a backup holds no key of the fleet and no hash of a secret.
 func TestBackupHoldsNoSecret(t *testing.T) {
 	run := &Run{ID: "d-1.1", SecretHash: []byte("hash")}
-	fl := &Fleet{ID: "f", Gossip: []byte("gossip")}
+	fl := &Fleet{ID: "f", Gossip: []byte("gossip"), GossipOld: []byte("gossip")}
 	for _, tc := range []struct {
 		tab Table
 		key string

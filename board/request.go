@@ -250,6 +250,7 @@ type NodeUp struct {
 	Panes      bool              `json:"panes,omitempty"`  // it opens terminal panes
 	Boards     []string          `json:"boards,omitempty"` // whose sessions it takes, by its own file; none: of all
 	Local      string            `json:"local,omitempty"`  // what users of its socket may be at most, by its own word
+	Format     uint64            `json:"format,omitempty"` // highest format of the state that it knows
 }
 
 // NodeJoin adds a node to the list, by a token.

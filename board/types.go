@@ -45,10 +45,12 @@ type Fleet struct {
 	GossipOld           []byte // the key before, which still counts; none when a removed node knows it
 	GossipAt            int64  // when Gossip was made; 0: with the fleet
 	GossipStale         bool   // a removed node knows it: the leader makes another
+	nextFleet
 	unknown
 }
 
 func (f *Fleet) fields(w *wire) {
+	f.nextFleet.fields(w)
 	str(w, 1, &f.ID)
 	w.uint(2, &f.Era)
 	str(w, 3, &f.EraTag)

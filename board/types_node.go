@@ -39,6 +39,7 @@ type Node struct {
 	Said              map[string]string // labels by a person's word: they win over what the node says of itself; an empty value takes one away
 	Boards            []string          // whose sessions it takes, by its own file; none: of all
 	LocalMost         string            // what users of its socket may be at most, by its own word; "": as Local says
+	Format            uint64            // highest format of the state that its muster knows; 0: the first
 	unknown
 }
 
@@ -53,6 +54,7 @@ func (n *Node) SocketRole() string {
 }
 
 func (n *Node) fields(w *wire) {
+	w.uint(40, &n.Format)
 	str(w, 1, &n.ID)
 	str(w, 2, &n.Name)
 	w.bytes(3, &n.Key)

@@ -31,6 +31,9 @@ func (r *Reconciler) read() (*seen, error) {
 		delivers: map[string][]*board.Order{}, orders: map[string]bool{}, errands: map[string]*board.Order{}, clock: r.cfg.Clock(), now: r.cfg.Now()}
 	s.mayStart, s.why = s.clock.MayStart(s.now, index)
 	err := r.cfg.View(func(v board.View) error {
+		if e := board.TooNew(v); e != nil {
+			s.mayStart, s.why = false, e.Message
+		}
 		if fleet := board.GetFleet(v); fleet != nil {
 			s.applied = lease.Epoch{Era: fleet.Era, Seq: v.Seq()}
 		}

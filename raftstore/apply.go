@@ -178,7 +178,7 @@ func (w *writer) seal(h sum, val []byte) []byte {
 }
 
 func (w *writer) bucket(t board.Table) *bbolt.Bucket {
-	if t < 1 || int(t) > board.Tables {
+	if t < 1 || t > maxTable {
 		return nil
 	}
 	if w.tabs[t] == nil {

@@ -121,7 +121,7 @@ func (s *Store) backup(ctx context.Context, w io.Writer, about About, keep func(
 // eachRecord reads all records of a state, checks each, and counts their hash.
 func eachRecord(ctx context.Context, tx *bbolt.Tx, fn func(board.Table, string, []byte) error) (sum, error) {
 	var total sum
-	for t := board.Table(1); int(t) <= board.Tables; t++ {
+	for t := board.Table(1); t <= maxTable; t++ {
 		b := tx.Bucket(tableName(t))
 		if b == nil {
 			continue
@@ -296,7 +296,7 @@ func (x *unarchive) record() (t board.Table, key string, val []byte, err error) 
 		return 0, "", nil, cut(err)
 	}
 	t = board.Table(b)
-	if int(t) > board.Tables {
+	if t > maxTable {
 		return 0, "", nil, bad("it has a table %d: it is of a newer version; restore it with the muster that made it, or a newer one", b)
 	}
 	k, err := x.take(maxKey)

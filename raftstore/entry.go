@@ -24,6 +24,7 @@ const (
 	entryVersion = 1
 	entryHead    = 5
 	deleteBit    = 0x80
+	maxTable     = 31   // tables that can be stored; those above board.Tables are a later version's (architecture.md §7)
 	maxKey       = 1024 // bytes of a key; bbolt takes 32,768
 )
 
@@ -141,7 +142,7 @@ func (r *reader) op() board.Op {
 	if !op.Delete {
 		op.Val = r.take(r.uvarint())
 	}
-	if op.Table < 1 || int(op.Table) > board.Tables || op.Key == "" {
+	if op.Table < 1 || op.Table > maxTable || op.Key == "" {
 		r.bad = true
 	}
 	return op

@@ -40,7 +40,10 @@ type executor struct {
 	wrong             int           // terms given up for a wrong clock, one after the other
 }
 
-type giveUp struct{ done chan error }
+type giveUp struct {
+	done chan error
+	to   string // server id; "" leaves the choice to Raft
+}
 
 func newExecutor(s *Store) *executor {
 	x := &executor{
@@ -254,7 +257,7 @@ func (x *executor) serve(r *raft.Raft, term uint64) {
 	for x.s.ctx.Err() == nil && x.leads(r, term) {
 		select {
 		case g := <-x.give: // between batches: what was taken is finished
-			g.done <- x.transfer(r)
+			g.done <- x.transfer(r, g.to)
 			return
 		default:
 		}
@@ -271,7 +274,7 @@ func (x *executor) serve(r *raft.Raft, term uint64) {
 		case <-x.queue.signal:
 		case <-x.lead:
 		case g := <-x.give:
-			g.done <- x.transfer(r)
+			g.done <- x.transfer(r, g.to)
 			return
 		case <-x.s.ctx.Done():
 		case <-time.After(time.Second):
@@ -281,8 +284,11 @@ func (x *executor) serve(r *raft.Raft, term uint64) {
 
 // Transfer hands leadership to another voter: the executor stops taking,
 // finishes its batch and transfers; if that fails it begins a new term.
-func (s *Store) Transfer(ctx context.Context) error {
-	g := &giveUp{done: make(chan error, 1)}
+func (s *Store) Transfer(ctx context.Context) error { return s.TransferTo(ctx, "") }
+
+// TransferTo is Transfer to a certain voter, by its server id.
+func (s *Store) TransferTo(ctx context.Context, server string) error {
+	g := &giveUp{done: make(chan error, 1), to: server}
 	select {
 	case s.exec.give <- g:
 	case <-ctx.Done():
@@ -300,8 +306,11 @@ func (s *Store) Transfer(ctx context.Context) error {
 	}
 }
 
-func (x *executor) transfer(r *raft.Raft) error {
+func (x *executor) transfer(r *raft.Raft, to string) error {
 	x.term.Store(0)
 	signal(x.changed)
+	if to != "" {
+		return x.s.await(context.Background(), r.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(nodeOf(to))))
+	}
 	return x.s.await(context.Background(), r.LeadershipTransfer())
 }

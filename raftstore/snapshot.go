@@ -220,7 +220,7 @@ func (p *snapshot) Release() { p.cancel() }
 // sumAll counts the hash of a whole state, and checks every value on the way.
 func sumAll(ctx context.Context, tx *bbolt.Tx) (sum, error) {
 	var total sum
-	for t := board.Table(1); int(t) <= board.Tables; t++ {
+	for t := board.Table(1); t <= maxTable; t++ {
 		b := tx.Bucket(tableName(t))
 		if b == nil {
 			continue // a table of a newer version is added when the file is used

@@ -83,7 +83,7 @@ func openBolt(path string, mmap int) (db *bbolt.DB, err error) {
 // initBolt makes the buckets of an empty state.
 func initBolt(db *bbolt.DB) error {
 	return db.Update(func(tx *bbolt.Tx) error {
-		for t := board.Table(1); int(t) <= board.Tables; t++ {
+		for t := board.Table(1); t <= maxTable; t++ {
 			if _, err := tx.CreateBucketIfNotExists(tableName(t)); err != nil {
 				return err
 			}

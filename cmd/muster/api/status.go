@@ -23,6 +23,9 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 			s.Pauses = append(s.Pauses, Pause{Of: "fleet", By: f.PausedBy, Why: f.PausedWhy, Since: optAt(f.PausedAt)})
 		}
 		s.Seq, s.Time = v.Seq(), at(v.Time())
+		if f := board.GetFleet(v); f != nil {
+			s.Format = f.Format
+		}
 		board.EachNode(v, func(n *board.Node) bool {
 			x := NodeOf(v, n, r.Nodes[n.ID], r.Leader)
 			if n.Role == board.RoleVoter {

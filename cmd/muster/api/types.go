@@ -210,6 +210,7 @@ type Status struct {
 	Voters   int       `json:"voters"`
 	Seq      uint64    `json:"seq"`
 	Hash     string    `json:"hash"`
+	Format   uint64    `json:"format,omitempty"` // of the state
 	Nodes    []Node    `json:"nodes"`
 	Boards   []Board   `json:"boards"`
 	Sessions int       `json:"sessions"`

@@ -46,7 +46,7 @@ func (h *handler) write(ctx context.Context, c caller, d Do, under func(id strin
 	if c.run != "" && d.Verb != board.VEvent && d.Verb != board.VCardAdd {
 		return nil, unread, board.Errorf(board.Refused, "%s is not for sessions", clip(d.Verb)).WithHint("a session says events of its card, and files cards")
 	}
-	if !spoken[d.Verb] {
+	if !spoken[d.Verb] && !board.SpokenNext(d.Verb) {
 		return nil, unread, board.Errorf(board.Invalid, "unknown verb %q", clip(d.Verb)).WithHint("the node may be older than the command; see: muster version")
 	}
 	if err := h.stranger(ctx, c); err != nil {

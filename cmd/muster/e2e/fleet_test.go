@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -69,6 +70,7 @@ type machine struct {
 	cmd     *exec.Cmd
 	live    atomic.Int64 // pid of the node
 	stopped bool         // by SIGSTOP
+	binary  string       // another than the others'
 	api     *api.Client
 	out     string
 }
@@ -214,7 +216,7 @@ func (m *machine) start(extra ...string) {
 	if testing.Verbose() {
 		argv = append(argv, "--verbose")
 	}
-	argv = append(append([]string{}, m.prefix...), append([]string{binary}, argv...)...)
+	argv = append(append([]string{}, m.prefix...), append([]string{cmp.Or(m.binary, binary)}, argv...)...)
 	m.cmd = exec.Command(argv[0], argv[1:]...)
 	m.cmd.Env = append(os.Environ(), m.env...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

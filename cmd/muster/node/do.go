@@ -154,6 +154,9 @@ func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
 
 // mayLead refuses what an alarm or a full disk holds up.
 func (n *Node) mayLead(req *board.Request) *board.Error {
+	if err := n.tooNew(); err != nil {
+		return err
+	}
 	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
 		return board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")
 	}

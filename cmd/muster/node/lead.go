@@ -48,6 +48,9 @@ func (l *leading) run(ctx context.Context) error {
 				continue
 			}
 		}
+		if l.handOver(ctx) {
+			continue
+		}
 		l.term(ctx, term)
 		if ctx.Err() != nil {
 			return nil

@@ -70,6 +70,9 @@ func (l *leading) membersOnce(ctx context.Context) (again time.Duration, err err
 		}
 		l.forget(nodes)
 		now := l.n.store.BoardTime()
+		if err := l.raise(ctx, nodes, now); err != nil {
+			return 0, err
+		}
 		s, wait := nextStep(membersIn{Servers: servers, Nodes: nodes, Self: string(l.n.ident.ID), Now: now, Young: young,
 			Online: func(id string) bool { return l.State(id).State == board.NodeOnline }, Behind: l.behind})
 		if s == nil {

@@ -38,9 +38,10 @@ type Node struct {
 	door   *http.Server
 	api    *api.Server
 	gossip atomic.Pointer[[]byte]
-	hint   atomic.Pointer[string] // who leads, as a peer said
-	era    atomic.Pointer[string] // number and random half of the era of this node's state
-	over   atomic.Bool            // that era is over: see outdated
+	hint   atomic.Pointer[string]      // who leads, as a peer said
+	era    atomic.Pointer[string]      // number and random half of the era of this node's state
+	over   atomic.Bool                 // that era is over: see outdated
+	newer  atomic.Pointer[board.Error] // the state is of a later format than this build knows
 	space  *space
 
 	otherEra sync.Map         // eras with the same number that were told of

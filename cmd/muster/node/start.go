@@ -103,7 +103,7 @@ func (n *Node) about() board.NodeUp {
 	up := board.NodeUp{ID: string(n.ident.ID), Name: n.cfg.Name, Key: n.ident.PublicKey(), Addrs: n.addrs(), Store: n.mem.Store,
 		Generation: n.mem.Generation, Labels: maps.Clone(n.cfg.Labels), Tools: tools(), Harnesses: harnesses(), Slots: n.slots(),
 		Battery: hasBattery(), Replica: n.mem.Replica, OS: runtime.GOOS, Arch: runtime.GOARCH, Version: n.cfg.Version,
-		Journal: n.journal(), Panes: n.launch != nil && n.launch.HasPanes(), MemoryMB: memoryMB(), Start: n.mem.Start}
+		Journal: n.journal(), Panes: n.launch != nil && n.launch.HasPanes(), MemoryMB: memoryMB(), Start: n.mem.Start, Format: board.Format}
 	n.limits(&up)
 	return up
 }

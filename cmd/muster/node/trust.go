@@ -38,6 +38,7 @@ func (n *Node) readNodes() {
 			return true
 		})
 		if f := board.GetFleet(v); f != nil {
+			n.readFormat(v)
 			era := f.EraText()
 			n.era.Store(&era)
 			n.readGossip(f)
