@@ -327,7 +327,7 @@ func TestStartSpecIsBounded(t *testing.T) {
 // minted session id is a function of the claim.
 func TestClaimIsDeterministic(t *testing.T) {
 	w := newWorld(t, commands)
-	w.edit("atlas", func(n *Node) { n.Harnesses = []string{"claude-code"} })
+	w.edit("atlas", func(n *Node) { n.Harnesses = []string{"command", "claude-code"} })
 	id := w.add("x", func(c *Card) { c.Assignee = "claude" })
 	var first []Op
 	for i := range 3 {

@@ -141,7 +141,7 @@ func TestUndeliveredWordsNeedAPerson(t *testing.T) {
 	w.wantNeeds(id)
 	o := w.orders(OrderDeliver)[0]
 	w.ask(Actor{Kind: ActorNode, Node: "n-atlas"}, VDelivered, Delivered{Order: o.ID, State: "unknown", Error: "its node ended"})
-	w.wantNeeds(id, "undelivered: its node ended: ann: stop that")
+	w.wantNeeds(id, "undelivered: its node ended: ann@atlas: stop that")
 	w.must(id, "cancel", manager)
 	w.wantNeeds(id)
 }

@@ -489,7 +489,7 @@ func TestAgeLimit(t *testing.T) {
 // SES-04: the slot is a template: another name is another session.
 func TestASlotIsATemplate(t *testing.T) {
 	w := newWorld(t, "version: 1\nname: web\nextends: default\nstatuses: {running: {run: {session: '{{ card.kind }}'}}}\n")
-	w.edit("atlas", func(n *Node) { n.Harnesses = []string{"claude-code"} })
+	w.edit("atlas", func(n *Node) { n.Harnesses = []string{"command", "claude-code"} })
 	id := w.add("x", func(c *Card) { c.Assignee = "claude" })
 	first := w.handedOver(id)
 	if first.Slot != "worker" {

@@ -15,7 +15,7 @@ extends: default
 profiles:
   lane: {harness: hermes, model: small, permissions: full, args: [--toolsets, web]}
 `)
-	w.edit("atlas", func(n *Node) { n.Harnesses = []string{"hermes"} })
+	w.edit("atlas", func(n *Node) { n.Harnesses = []string{"command", "hermes"} })
 	full := w.add("x", func(c *Card) {
 		c.Assignee, c.Skills, c.Model, c.Provider, c.Effort, c.Goal = "lane", []string{"a", "b"}, "large", "acme", "high", true
 		c.Tenant, c.Branch = "t1", "topic"

@@ -66,11 +66,11 @@ func (f *rigFeed) Take() ([]Key, bool) {
 func newRig(t testing.TB, yaml string, nodes ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, v: board.NewMemView(), ws: remembered, began: time.Now(), states: map[string]board.Reading{}, heard: map[string]time.Time{}, num: map[string]uint64{}}
-	r.must(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", EraTag: "t", Node: board.NodeUp{ID: "n-" + nodes[0], Name: nodes[0], Slots: 2, Harnesses: []string{"claude-code"}}})
+	r.must(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", EraTag: "t", Node: board.NodeUp{ID: "n-" + nodes[0], Name: nodes[0], Slots: 2, Harnesses: []string{"command", "claude-code"}}})
 	r.online(nodes[0])
 	for _, n := range nodes[1:] {
 		r.person(board.VTokenCreate, board.TokenCreate{ID: board.HashSecret(n), Role: "node", TTL: 60})
-		r.must(board.Actor{Kind: board.ActorNode, Node: "n-" + n}, board.VNodeJoin, board.NodeJoin{Node: board.NodeUp{ID: "n-" + n, Name: n, Slots: 2, Harnesses: []string{"claude-code"}}, Secret: n})
+		r.must(board.Actor{Kind: board.ActorNode, Node: "n-" + n}, board.VNodeJoin, board.NodeJoin{Node: board.NodeUp{ID: "n-" + n, Name: n, Slots: 2, Harnesses: []string{"command", "claude-code"}}, Secret: n})
 		r.online(n)
 	}
 	if yaml != "" {

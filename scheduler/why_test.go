@@ -48,7 +48,7 @@ func TestWhySaysWhatToType(t *testing.T) {
 
 	pane := r.add("pane")
 	fix(pane, "surface", "tmux")
-	r.must(board.Actor{Kind: board.ActorNode, Node: "n-borea"}, board.VNodeUp, board.NodeUp{ID: "n-borea", Name: "borea", Slots: 2, Panes: true, Harnesses: []string{"claude-code"}})
+	r.must(board.Actor{Kind: board.ActorNode, Node: "n-borea"}, board.VNodeUp, board.NodeUp{ID: "n-borea", Name: "borea", Slots: 2, Panes: true, Harnesses: []string{"command", "claude-code"}})
 	r.startAll()
 	fix(pane, "running", "muster attach "+pane, "muster log "+pane)
 }
