@@ -302,6 +302,7 @@ func (s *Scope) limit(r *Run, l workflow.Limits) *Error {
 		return max(ms(*n), 1)
 	}
 	r.Runtime, r.Stale, r.Lease, r.Session.Age = opt(v.Runtime), opt(v.Stale), opt(v.Lease), opt(v.Age)
+	r.Session.Working = opt(v.Working)
 	r.Grace, r.Kill, r.Leave = ms(v.Grace), ms(v.Kill), ms(v.Leave)
 	if r.Lease > 0 { // TERM comes kill before the lease's end: there must be a time before it
 		r.Kill = min(r.Kill, r.Lease/2)

@@ -53,6 +53,8 @@ func (t *tx) dueOne(d *Due) *Error {
 		return t.platformFire(c, nil, "promote", nil)
 	case DueClaim:
 		return t.dueClaim(GetRun(t, d.Key), d)
+	case DueWork:
+		return t.dueWork(GetRun(t, d.Key), d)
 	case DueRun:
 		return t.dueRun(GetRun(t, d.Key), d)
 	case DueAge:

@@ -152,6 +152,7 @@ func (t *tx) verdict(r *Run, own, keep bool, why string) {
 	}
 	r.State, r.Ended = RunEnded, t.env.Now
 	t.delDue(runDue(r), DueRun, r.ID)
+	t.delDue(workDue(r), DueWork, r.ID)
 	t.putRun(r)
 }
 

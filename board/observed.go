@@ -56,6 +56,10 @@ func (t *tx) watch(was, r *Run) *Error {
 	t.putDue(lostDue(r), DueLost, r.ID)
 	t.delDue(staleDue(was), DueStale, r.ID)
 	t.putDue(staleDue(r), DueStale, r.ID)
+	t.delDue(workDue(was), DueWork, r.ID)
+	if r.State != RunEnded {
+		t.putDue(workDue(r), DueWork, r.ID)
+	}
 	wait, err := t.idleInterval(r)
 	if err != nil {
 		return err

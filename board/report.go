@@ -116,6 +116,7 @@ func (t *tx) came(c *Card, r *Run) {
 	t.cameUp(r)
 	t.putRun(r)
 	t.putDue(ageDue(r), DueAge, r.ID)
+	t.putDue(workDue(r), DueWork, r.ID)
 	p := map[string]any{"machine": t.nodeName(r.Node), "pid": r.PID}
 	setIf(p, "session_id", r.SessionID)
 	setIf(p, "replaces", r.Session.Replaces)

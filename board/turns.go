@@ -45,6 +45,9 @@ func (s *Session) tell(a *Report, at int64) {
 			turn, s.Waiting, s.Says, s.Until = a.For, true, clip(a.Text, maxSays), max(a.ResetAt, 0)
 		}
 	}
+	if s.Turn == TurnBusy && turn != TurnBusy {
+		s.Worked += max(at-s.TurnAt, 0)
+	}
 	if s.Turn != turn {
 		s.Turn, s.TurnAt = turn, at
 	}
@@ -54,6 +57,31 @@ func (s *Session) tell(a *Report, at int64) {
 func (s *Session) same(x *Session) bool {
 	return s.Turn == x.Turn && s.Silent == x.Silent && s.Waiting == x.Waiting && s.Says == x.Says && s.Until == x.Until &&
 		s.Deaf == x.Deaf && s.DeafWhy == x.DeafWhy
+}
+
+// workDue is when a session is over its limit of time in turns: a headless one is one turn from its launch on, a pane
+// works while its node says so, and not while it waits for a person.
+func workDue(r *Run) int64 {
+	switch s := &r.Session; {
+	case s.Working == 0 || r.Launched == 0:
+	case r.Surface != "pane":
+		return r.Launched + s.Working + 1
+	case s.Turn == TurnBusy:
+		return s.TurnAt + max(s.Working-s.Worked, 0) + 1
+	}
+	return 0
+}
+
+// dueWork is a session over its time in turns.
+func (t *tx) dueWork(r *Run, d *Due) *Error {
+	if r == nil || r.State == RunEnded || workDue(r) == 0 {
+		return nil
+	}
+	if at := workDue(r); at > t.env.Now {
+		t.putDue(at, DueWork, r.ID)
+		return nil
+	}
+	return t.lasting(r, d, "timed_out", overLimit("working", r.Session.Working))
 }
 
 // stays tells that a report of a session counts although its run is over: an open

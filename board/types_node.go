@@ -153,17 +153,18 @@ func (o *Outbox) fields(w *wire) {
 
 // Due kinds.
 const (
-	DueCard   = "card"   // look at the card again (start_after, a guard's end)
-	DueClaim  = "claim"  // a pending order's expiry
-	DueRun    = "run"    // a limit of a run (runtime)
-	DueNode   = "node"   // an observation that lasts
-	DueAge    = "age"    // a session's age limit
-	DueStale  = "stale"  // nothing was heard of a session for too long
-	DueLost   = "lost"   // a session is missing
-	DueIdle   = "idle"   // a session is idle
-	DueClose  = "close"  // a close that was requested
-	DueExpire = "expire" // a token's end
-	DueCool   = "cool"   // a rate limit's end
+	DueCard   = "card"    // look at the card again (start_after, a guard's end)
+	DueClaim  = "claim"   // a pending order's expiry
+	DueWork   = "working" // a run's limit of time in turns
+	DueRun    = "run"     // a limit of a run (runtime)
+	DueNode   = "node"    // an observation that lasts
+	DueAge    = "age"     // a session's age limit
+	DueStale  = "stale"   // nothing was heard of a session for too long
+	DueLost   = "lost"    // a session is missing
+	DueIdle   = "idle"    // a session is idle
+	DueClose  = "close"   // a close that was requested
+	DueExpire = "expire"  // a token's end
+	DueCool   = "cool"    // a rate limit's end
 )
 
 // Due is a moment at which something is looked at again: due times are state,

@@ -85,6 +85,8 @@ type Session struct {
 	Until    int64  // end of that limit, 0: not known
 	Deaf     int64  // its pane has not taken a text since
 	DeafWhy  string
+	Working  int64 // limit of the time in turns, ms; 0: none
+	Worked   int64 // time in its turns that are over, ms
 	unknown
 }
 
@@ -105,6 +107,8 @@ func (s *Session) fields(w *wire) {
 	w.int(14, &s.Until)
 	w.int(15, &s.Deaf)
 	str(w, 16, &s.DeafWhy)
+	w.int(17, &s.Working)
+	w.int(18, &s.Worked)
 }
 
 func (r *Run) fields(w *wire) {

@@ -139,9 +139,8 @@ var createFields = map[string]rule.Kind{"subtask_of": rule.String, "triage": rul
 // Later names what loads and is checked but has its effect only with a later version, and what happens
 // until then. Lint reports every use.
 var later = map[string]string{
-	"declare_agent":   "agents outlive their sessions in a later version; until then nothing is declared",
-	"end_agents":      "agents outlive their sessions in a later version; until then nothing is ended",
-	"limits: working": "working time is measured in a later version; until then it is not limited",
+	"declare_agent": "agents outlive their sessions in a later version; until then nothing is declared",
+	"end_agents":    "agents outlive their sessions in a later version; until then nothing is ended",
 }
 
 // Later says what is missing of an action or key that this version does not execute yet; ok is false for

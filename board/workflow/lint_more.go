@@ -98,21 +98,6 @@ func (l *linter) later() {
 			l.add(a.At(), Warning, "later", a.Verb(), missing, "")
 		}
 	})
-	for _, name := range l.w.Order {
-		s := l.w.Statuses[name]
-		if s.Run == nil {
-			continue
-		}
-		at := "statuses." + name + ".run"
-		l.comes(s.Run.Limits.Working != nil, s.Pos, "limits: working", at)
-	}
-}
-
-// comes tells of one use of what has its effect later.
-func (l *linter) comes(used bool, pos Pos, name, where string) {
-	if missing, ok := Later(name); used && ok {
-		l.add(pos, Warning, "later", where, missing, "")
-	}
 }
 
 // shell warns of text that people or agents wrote inside a shell's program: it would be run.
