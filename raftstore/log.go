@@ -34,11 +34,20 @@ func (s *Store) openLog(lazy bool) (LogStore, error) {
 		MustExist: s.cfg.MustExist,
 		Lazy:      lazy,
 		Logger:    s.log,
+		Fault:     s.logFault(),
 		Watch: logstore.Watch{
 			Slow:   max(s.cfg.SlowDisk, 0),
 			OnHang: s.closeTransport, // heartbeats stop, so that others elect
 		},
 	})
+}
+
+// logFault passes the test's way to break an operation on to the log.
+func (s *Store) logFault() func(string) error {
+	if s.cfg.Fault == nil {
+		return nil
+	}
+	return func(op string) error { return s.cfg.Fault("log-" + op) }
 }
 
 // raftLog stands between Raft and the log. Raft panics when a term cannot be

@@ -61,9 +61,12 @@ func (s *Store) open() error {
 	}
 	s.logs = &raftLog{LogStore: logs, fail: s.fail, applied: func() uint64 { return s.state.now().Applied }}
 	if s.snaps = s.cfg.snaps; s.snaps == nil {
-		if s.snaps, err = openSnapshots(s.cfg.Dir, s.cfg.Logger); err != nil {
+		own, err := openSnapshots(s.cfg.Dir, s.cfg.Logger)
+		if err != nil {
 			return err
 		}
+		own.fault = s.cfg.Fault
+		s.snaps = own
 	}
 	list, err := s.openState(m, unmarked)
 	if err == nil {

@@ -28,7 +28,8 @@ type peeker interface {
 // folder is synced as well (Raft syncs the files in it and the folder above).
 type snapStore struct {
 	*raft.FileSnapshotStore
-	dir string
+	dir   string
+	fault func(op string) error // tests: breaks one named operation
 }
 
 func openSnapshots(dir string, log *slog.Logger) (*snapStore, error) {
@@ -55,7 +56,7 @@ func (s *snapStore) Create(v raft.SnapshotVersion, index, term uint64, c raft.Co
 	if err != nil {
 		return nil, err
 	}
-	return &snapSink{SnapshotSink: sink, dir: s.dir}, nil
+	return &snapSink{SnapshotSink: sink, dir: s.dir, fault: s.fault}, nil
 }
 
 func (s *snapStore) peek(id string) (io.ReadCloser, error) {
@@ -64,14 +65,30 @@ func (s *snapStore) peek(id string) (io.ReadCloser, error) {
 
 type snapSink struct {
 	raft.SnapshotSink
-	dir  string
-	done bool
+	dir   string
+	done  bool
+	fault func(op string) error
+}
+
+// Write implements raft.SnapshotSink.
+func (k *snapSink) Write(b []byte) (int, error) {
+	if k.fault != nil {
+		if err := k.fault("snapshot-write"); err != nil {
+			return 0, err
+		}
+	}
+	return k.SnapshotSink.Write(b)
 }
 
 // Close implements raft.SnapshotSink. It may be called twice.
 func (k *snapSink) Close() error {
 	if k.done {
 		return nil
+	}
+	if k.fault != nil {
+		if err := k.fault("snapshot-sync"); err != nil {
+			return errors.Join(err, k.Cancel())
+		}
 	}
 	k.done = true
 	if err := k.SnapshotSink.Close(); err != nil {

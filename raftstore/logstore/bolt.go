@@ -51,7 +51,7 @@ func openBolt(dir string, opts Options) (*boltStore, error) {
 	if err := hasBuckets(db); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &boltStore{db: db, fault: opts.fault}, nil
+	return &boltStore{db: db, fault: opts.Fault}, nil
 }
 
 // makeBolt makes the file under another name first: a bbolt file half made cannot be opened, and cannot be told from

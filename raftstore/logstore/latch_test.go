@@ -49,7 +49,7 @@ func TestLatch(t *testing.T) {
 		t.Run(string(c.kind)+"/"+c.op, func(t *testing.T) {
 			b := &breaking{op: c.op}
 			dir := t.TempDir()
-			l := mustOpen(t, c.kind, dir, Options{fault: b.fault})
+			l := mustOpen(t, c.kind, dir, Options{Fault: b.fault})
 			mustStore(t, l, 1, 10)
 			b.armed.Store(true)
 			first := c.do(l)
@@ -84,7 +84,7 @@ func TestLatch(t *testing.T) {
 func TestLatchOfAFailedRotation(t *testing.T) {
 	b := &breaking{op: "create"}
 	dir := t.TempDir()
-	l := mustOpen(t, WAL, dir, Options{fault: b.fault})
+	l := mustOpen(t, WAL, dir, Options{Fault: b.fault})
 	b.armed.Store(true)
 	var err error
 	i := uint64(1)
@@ -105,7 +105,7 @@ func TestLatchAmongManyWriters(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind Kind) {
 		op := map[Kind]string{WAL: "meta", Bolt: "commit"}[kind]
 		b := &breaking{op: op}
-		l := mustOpen(t, kind, t.TempDir(), Options{fault: b.fault})
+		l := mustOpen(t, kind, t.TempDir(), Options{Fault: b.fault})
 		b.armed.Store(true)
 		var ok atomic.Int32
 		var wg sync.WaitGroup

@@ -54,6 +54,8 @@ var (
 	ErrHung = errors.New("write to the log store hangs")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("log store is closed")
+	// ErrShort, from Options.Fault, lets a write end half way.
+	ErrShort = errors.New("the disk took half of a write")
 	// ErrOrder: entries out of order, or a truncation in the middle: a mistake of the caller. Nothing was written and
 	// the latch is untouched.
 	ErrOrder = errors.New("log entries out of order")
@@ -82,8 +84,17 @@ type Options struct {
 	Watch       Watch
 	Logger      *slog.Logger
 
-	// fault is the test's way to break one named operation of the disk.
-	fault func(op string) error
+	// Fault is the test's way to break one named operation of the disk (Operations): its error is the operation's, and
+	// nothing is done; with ErrShort half of a write is; as long as it does not return the disk hangs.
+	Fault func(op string) error
+}
+
+// Operations are the names that Options.Fault is asked for, by kind of store.
+func Operations(kind Kind) []string {
+	if kind == Bolt {
+		return []string{"commit"}
+	}
+	return []string{"create", "write", "sync", "meta"}
 }
 
 const (

@@ -41,7 +41,7 @@ func openWAL(dir string, opts Options) (*walStore, error) {
 	if err := checkBoltFile(filepath.Join(dir, walMetaFile)); err != nil {
 		return nil, err
 	}
-	disk := &walDisk{FS: walfs.New(), fault: opts.fault}
+	disk := &walDisk{FS: walfs.New(), fault: opts.Fault}
 	meta := &walMeta{dir: dir, disk: disk, segmentSize: opts.SegmentSize}
 	w, err := wal.Open(dir,
 		wal.WithSegmentFiler(walFiler{segment.NewFiler(dir, disk)}),
@@ -140,6 +140,10 @@ type walFile struct {
 
 func (f *walFile) WriteAt(p []byte, off int64) (n int, err error) {
 	err = f.disk.do("write", 0, func() error { n, err = f.WritableFile.WriteAt(p, off); return err })
+	if errors.Is(err, ErrShort) {
+		n, werr := f.WritableFile.WriteAt(p[:len(p)/2], off)
+		return n, errors.Join(err, werr)
+	}
 	return n, err
 }
 
