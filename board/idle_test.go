@@ -194,7 +194,7 @@ func TestIdleGivesNoVerdict(t *testing.T) {
 // IDL-07: an idle session that the workflow cannot speak to is shown, unlike other observations.
 func TestIdleThatFails(t *testing.T) {
 	w := newWorld(t, "version: 1\nname: web\nextends: default\non: {session_idle: [{target: '{{ payload.nowhere }}x'}]}\n")
-	w.edit("atlas", func(n *Node) { n.Harnesses, n.Panes = []string{"claude-code"}, true })
+	w.edit("atlas", func(n *Node) { n.Harnesses, n.Panes = []string{"command", "claude-code"}, true })
 	id := w.add("x", func(c *Card) { c.Assignee = "claude-pane" })
 	r := w.started(id)
 	w.report(r.ID, Report{Kind: ReportIdle})

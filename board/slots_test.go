@@ -17,7 +17,7 @@ func agentsOf(t testing.TB, yaml string) *world {
 	w := newWorld(t, yaml)
 	w.node("brick", 4)
 	for _, n := range []string{"atlas", "brick"} {
-		w.edit(n, func(n *Node) { n.Harnesses, n.Panes = []string{"claude-code", "codex"}, true })
+		w.edit(n, func(n *Node) { n.Harnesses, n.Panes = []string{"command", "claude-code", "codex"}, true })
 	}
 	return w
 }
@@ -463,7 +463,7 @@ func TestKeptBeforeItsClose(t *testing.T) {
 // closed and the session goes on in a new process.
 func TestAgeLimit(t *testing.T) {
 	w := newWorld(t, "version: 1\nname: web\nextends: default\nstatuses: {running: {run: {limits: {age: 1000}}}}\n")
-	w.edit("atlas", func(n *Node) { n.Harnesses, n.Panes = []string{"claude-code"}, true })
+	w.edit("atlas", func(n *Node) { n.Harnesses, n.Panes = []string{"command", "claude-code"}, true })
 	id := w.add("x", func(c *Card) { c.Assignee = "claude-pane" })
 	w.idlePaneOf(id)
 	w.must(id, "unblock", manager)
