@@ -87,7 +87,7 @@ func (h *handler) termAsk(r *http.Request) (q TermAsk, err error) {
 	rows, _ := strconv.Atoi(v.Get("rows"))
 	q = TermAsk{Slot: v.Get("slot"), Machine: v.Get("machine"), Ask: tty.Ask{ID: clip(v.Get("look")), Run: v.Get("run"), Shell: v.Get("shell") == "true", Card: v.Get("card"),
 		Name: c.actor.Name, Secret: c.secret, ReadOnly: v.Get("read_only") == "true", Term: clip(v.Get("term")), Color: v.Get("color") == "true",
-		Size: tty.Size{Cols: uint16(min(cols, 1000)), Rows: uint16(min(rows, 1000))}}}
+		Size: tty.Size{Cols: uint16(min(cols, tty.MaxSide)), Rows: uint16(min(rows, tty.MaxSide))}}}
 	if q.Card == "" && (!q.Shell || q.Machine == "") {
 		return q, board.Errorf(board.Invalid, "a terminal of what? name a card, or a machine for a shell")
 	}

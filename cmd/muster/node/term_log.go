@@ -1,6 +1,8 @@
 package node
 
 import (
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,7 +50,7 @@ func newLooks(tell func(string, board.Look)) *looks {
 func (k *looks) began(peer mesh.NodeID, a *tty.Ask, run string, o tty.Opened) *aLook {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	id := string(peer) + " " + a.ID + " " + run
+	id := strings.Join([]string{string(peer), a.ID, run, o.Who, strconv.FormatBool(o.ReadOnly)}, "\x00") // the ID is what the asker says
 	if l := k.open[id]; l != nil && a.ID != "" {
 		l.links++
 		if l.gone != nil {

@@ -53,3 +53,23 @@ func TestLooksAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// Who asks says which look it is: another person with the same word is recorded as themselves, and so is one
+// who may type where somebody only looked.
+func TestALookIsOnePersons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var who []string
+		k := newLooks(func(_ string, l board.Look) {
+			if l.Word == board.LookBegan {
+				who = append(who, l.Who)
+			}
+		})
+		for _, o := range []tty.Opened{{Who: "ann@atlas", ReadOnly: true}, {Who: "bob@atlas", ReadOnly: true}, {Who: "ann@atlas"}} {
+			k.ended(k.began("n-1", &tty.Ask{ID: "one"}, "d-1.1", o), tty.Left{Why: "lost"})
+		}
+		if want := []string{"ann@atlas", "bob@atlas", "ann@atlas"}; !slices.Equal(who, want) {
+			t.Errorf("recorded looks of %q, want %q", who, want)
+		}
+		time.Sleep(2 * lookBack)
+	})
+}

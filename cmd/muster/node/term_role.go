@@ -27,7 +27,11 @@ func asker(v board.View, peer string, a *tty.Ask, now int64) (role, who string, 
 			return "", "", err
 		}
 		if t.Board != "" {
-			if c := board.GetCard(v, a.Card); c == nil || c.Board != t.Board || !a.Shell && board.CardOfRun(a.Run) != c.ID {
+			if a.Shell { // it would be this machine's user, for whom no board is a bound
+				return "", "", board.Errorf(board.Refused, "a shell is not of one board, and this token is for board %s alone", t.Board).
+					WithCheck(board.CheckRole).WithHint("ask a manager for one of the fleet: muster token create --role manager")
+			}
+			if c := board.GetCard(v, a.Card); c == nil || c.Board != t.Board || board.CardOfRun(a.Run) != c.ID {
 				return "", "", board.Errorf(board.Refused, "this token is for board %s", t.Board).WithCheck(board.CheckRole)
 			}
 		}

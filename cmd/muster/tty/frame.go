@@ -178,6 +178,7 @@ func Opening(c net.Conn, wait time.Duration) (o Opened, err error) {
 func Accept(c net.Conn, wait time.Duration) (Ask, error) {
 	var a Ask
 	err := readAs(c, kindAsk, wait, &a)
+	a.Size = a.Size.bounded()
 	return a, err
 }
 
@@ -208,14 +209,20 @@ func readAs(c net.Conn, want byte, wait time.Duration, x any) error {
 	return c.SetDeadline(time.Time{})
 }
 
-// sizeOf reads the body of a frame of that kind.
+// MaxSide is the largest number of columns and of rows: a screen's memory grows with both, and who only
+// looks on may say them, too.
+const MaxSide = 1000
+
+// sizeOf reads the body of a frame of that kind; more than [MaxSide] is that.
 func sizeOf(b []byte) (Size, bool) {
 	if len(b) != 4 {
 		return Size{}, false
 	}
-	s := Size{binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])}
+	s := Size{binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])}.bounded()
 	return s, s.Cols > 0 && s.Rows > 0
 }
+
+func (s Size) bounded() Size { return Size{min(s.Cols, MaxSide), min(s.Rows, MaxSide)} }
 
 func (s Size) bytes() []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, s.Cols), s.Rows)
