@@ -86,7 +86,7 @@ func (f *Fleet) play(length time.Duration) {
 	next := time.NewTimer(2 * time.Second)
 	defer next.Stop()
 	for time.Now().Before(end) {
-		if extra := f.begun.Add(3 * length); time.Until(end) < time.Second && end.Before(extra) && f.lacks() {
+		if extra := f.begun.Add(10 * length); time.Until(end) < time.Second && end.Before(extra) && f.lacks() {
 			end = end.Add(5 * time.Second)
 			until.Store(end.UnixNano())
 		}
