@@ -41,7 +41,9 @@ func TestAwayForMonths(t *testing.T) {
 	a.Close()
 	ac.Listen, ac.Token = "127.0.0.1:0", ""
 	a = open(t, ac)
-	a.until(t, "borea is with the moved leader", func() bool { return a.lease.State(string(b.ident.ID)).State == board.NodeOnline && bytes.Equal(b.key(), a.key()) })
+	a.until(t, "borea is with the moved leader", func() bool {
+		return a.lease.State(string(b.ident.ID)).State == board.NodeOnline && bytes.Equal(b.key(), a.key())
+	})
 	cc.Listen, cc.Token = "127.0.0.1:0", ""
 	c = open(t, cc)
 	a.until(t, "cleo is back, with the newest key", func() bool {
