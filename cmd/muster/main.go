@@ -32,7 +32,7 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := cli.Main(ctx, os.Args[1:], cli.OS(), cli.Deps{Version: versionText(), Up: up, Again: afresh, Door: door, Check: check, Survey: survey, Recover: recoverFleet, Restore: restoreFleet, Doctor: lookAround, Demo: showDemo, Bench: bench.Main})
+	code := cli.Main(ctx, os.Args[1:], cli.OS(), cli.Deps{Version: versionText(), Up: up, Again: afresh, Door: door, Check: check, Survey: survey, Recover: recoverFleet, Follow: follow, Restore: restoreFleet, Doctor: lookAround, Demo: showDemo, Bench: bench.Main})
 	stop()
 	os.Exit(code)
 }

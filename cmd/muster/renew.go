@@ -25,6 +25,8 @@ func recoverFleet(ctx context.Context, o cli.RecoverOptions) (*cli.RenewReport, 
 	return renewReport(o.Data, r, err)
 }
 
+func follow(data, by, why string) error { return node.Follow(data, by, why) }
+
 func restoreFleet(ctx context.Context, o cli.RestoreOptions) (*cli.RenewReport, error) {
 	r, err := node.Restore(ctx, node.RestoreOptions{Data: o.Data, Name: o.Name, Listen: o.Listen, Backup: o.Backup, By: o.By, Why: o.Why, Version: versionText(), Progress: o.Progress})
 	return renewReport(o.Data, r, err)

@@ -193,11 +193,14 @@ func (a *app) renewed(r *RenewReport, said string) error {
 
 func (a *app) recoverCmd() *cobra.Command {
 	o := RecoverOptions{}
-	var list, yes bool
+	var list, yes, follow bool
 	c := verb("recover", "after the quorum is lost for good: go on with what one survivor has", 0, -1, func(c *cobra.Command, args []string) error {
 		home, err := a.home()
 		if err != nil {
 			return err
+		}
+		if follow {
+			return a.follow(home, o.Why, yes, len(args) > 0 || list || o.From != "" || o.WithoutLog)
 		}
 		folders := args
 		if len(folders) == 0 {
@@ -236,6 +239,7 @@ func (a *app) recoverCmd() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&list, "list", false, "compare what stopped nodes' folders have, and change nothing")
 	f.BoolVar(&yes, "yes", false, "do it")
+	f.BoolVar(&follow, "follow", false, "the other way: give up what this stopped node has, and take what its fleet has at the next start")
 	f.StringVar(&o.Why, "why", "", "why, for those who find the fleet paused")
 	f.StringVar(&o.From, "from", "", "a store that was set aside in the data folder (raft.asideN)")
 	f.BoolVar(&o.WithoutLog, "without-log", false, "go on with the state alone, where the log cannot be read")
@@ -248,7 +252,12 @@ While a majority of the voters can come back, let them come back: nothing is los
                                                            muster recover --list FOLDER...
   3. on the one that has most:                             muster recover --yes --why TEXT
   4. start it, look at the cards, then let work go on:     muster up; muster status; muster resume
-  5. start the others: they see the new era, keep what they had in raft.asideN, and fetch the state anew
+  5. start the others: they see the new era, and when no leader of the old one has answered them for two minutes they keep what
+     they had in raft.asideN, and fetch the state anew. At once, and also while they are a majority: give each before its start
+                                                           muster recover --follow --yes --why TEXT
+
+A node that was recovered beside a fleet that works is refused by it, with an alarm. It comes back the same way: stop it,
+recover --follow --yes, start it.
 
 What only lost machines had is lost: words that were acknowledged, too. Nothing runs again by itself: runs that were
 running have ended as "lost", their sessions are stopped where they still live, and numbers of cards and runs go on

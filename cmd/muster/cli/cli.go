@@ -49,6 +49,8 @@ type Deps struct {
 	// new era, Restore makes a new fleet of a backup.
 	Survey  func(folders []string) ([]Survivor, error)
 	Recover func(ctx context.Context, o RecoverOptions) (*RenewReport, error)
+	// Follow makes a stopped node give up its state for that of its fleet.
+	Follow  func(data, by, why string) error
 	Restore func(ctx context.Context, o RestoreOptions) (*RenewReport, error)
 	// Doctor looks at the node of a data folder, running or stopped, and at its machine.
 	Doctor func(ctx context.Context, data string) []Finding

@@ -42,6 +42,7 @@ type Config struct {
 	Seams Seams        // for simulation: in place of the machine
 
 	readWait time.Duration                      // how long a local read waits for what this node has answered to anybody (M-31); 0 is a second
+	eraWait  time.Duration                      // 0 is the default: see later
 	hookWait func(failures int64) time.Duration // between two tries of a webhook; nil is the default
 }
 
@@ -86,6 +87,9 @@ func (c *Config) Validate() error {
 	}
 	if c.readWait == 0 {
 		c.readWait = time.Second
+	}
+	if c.eraWait == 0 {
+		c.eraWait = eraWait
 	}
 	if c.Lease == (lease.Config{}) {
 		c.Lease = lease.DefaultConfig()

@@ -30,6 +30,7 @@ type saved struct {
 	Stored     bool     `json:"stored,omitempty"`  // this store has held a log: a missing one is a loss (M-32)
 	Place      *place   `json:"place,omitempty"`   // where it is: another place is a copy (M-32)
 	Era        string   `json:"era,omitempty"`     // of its state: told to peers before the state is read
+	Before     uint64   `json:"before,omitempty"`  // Generation at its last recovery: what the fleet that it was recovered from knows
 	Renewed    bool     `json:"renewed,omitempty"` // a store was made anew, and is to take the place of the one in use: see renew.go
 }
 

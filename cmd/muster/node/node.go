@@ -77,6 +77,7 @@ type Node struct {
 	stopping bool           // guarded by mu: nothing is spawned any more
 	err      error          // guarded by mu: why it stopped by itself
 	alarms   []alarm        // guarded by mu: what people should know of this node
+	eras     laterEra       // guarded by mu
 	done     chan struct{}
 	finished sync.Once
 	closed   sync.Once

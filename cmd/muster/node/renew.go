@@ -201,6 +201,7 @@ func Recover(ctx context.Context, o RecoverOptions) (*raftstore.Renewed, error) 
 		return nil, err
 	}
 	m.Store, m.Renewed, m.Stored, m.Place, m.Refetch, m.Rebuild, m.Odd, m.Start, m.Era = store, true, true, nil, "", "", false, "", ""
+	m.Before = m.Generation
 	if err := f.save(m); err != nil {
 		return nil, err
 	}

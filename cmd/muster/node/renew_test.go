@@ -60,7 +60,9 @@ func TestRecoverAndTheOldEraComesBack(t *testing.T) {
 		t.Errorf("card %s was given twice", after)
 	}
 	for _, old := range []*Node{a, b} {
-		n, err := New(old.cfg)
+		cfg := old.cfg
+		cfg.eraWait = 3 * time.Second // what the person of the recovery said, or two minutes
+		n, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,8 +98,8 @@ func (n *Node) greeting() string {
 }
 
 // checkGreeting refuses a peer of another era (architecture.md §6). One of a later
-// era says that the fleet was recovered without this node: what it has is set aside
-// and fetched anew, whatever it had applied. Equal numbers with different halves are
+// era says that the fleet was recovered without this node: when no leader has answered
+// for long, what it has is set aside and fetched anew, whatever it had applied. Equal numbers with different halves are
 // two recoveries, and neither may speak for the fleet: both are told.
 func (n *Node) checkGreeting(peer mesh.NodeID, text string) error {
 	own := n.greeting()
@@ -114,10 +114,9 @@ func (n *Node) checkGreeting(peer mesh.NodeID, text string) error {
 	case err1 != nil || err2 != nil || len(text) > 100:
 		return fmt.Errorf("node %s says that its era is %q", peer, clipText(text, 40))
 	case b > a:
-		n.outdated(peer, b, a)
-		return fmt.Errorf("this node is of era %d, which is over: it sets its state aside and fetches that of era %d", a, b)
+		return n.later(peer, b, a)
 	case b < a:
-		return fmt.Errorf("node %s is of era %d, which is over: the fleet was recovered (era %d), and that node fetches the state anew", peer, b, a)
+		return fmt.Errorf("node %s is of era %d, which is over: the fleet was recovered (era %d), and that node takes this era when no leader answers it any more", peer, b, a)
 	}
 	err := fmt.Errorf("node %s is of another era %s of this fleet (this one is of %s): it was recovered twice", peer, text, own)
 	if _, told := n.otherEra.LoadOrStore(text, true); !told {
