@@ -156,6 +156,18 @@ func (t *tx) verdict(r *Run, own, keep bool, why string) {
 	t.putRun(r)
 }
 
+// part takes a run from its card where the workflow does not: while a card has a run, nothing plans it again. The
+// caller writes the card.
+func (t *tx) part(c *Card, r *Run, outcome, why string) {
+	c.Run, c.LastOutcome, r.Outcome = "", outcome, outcome
+	t.verdict(r, false, false, why)
+}
+
+// stuck says that only a person can move a card on, and why.
+func (c *Card) stuck(t *tx, why string) {
+	c.Attention = Reason{Check: "stuck", Text: clip(why, 500), Since: t.env.Now}
+}
+
 // closeSession orders a session ended, whatever run has it (M-35: whatever
 // forgets or closes a session that is not gone stops it).
 func (t *tx) closeSession(r *Run, why string) {

@@ -31,7 +31,8 @@ const (
 	NeedUndelivered = "undelivered" // nobody knows whether words reached their session
 )
 
-// EachNeed reads what needs a person on a board (on all boards when b is nil), by card.
+// EachNeed reads what needs a person on a board (on all boards when b is nil), by card. On a board that was put aside
+// nobody is needed: whatever a person would do there is refused (BRD-11).
 func EachNeed(v View, b *Board, fn func(*Need) bool) {
 	prefix := ""
 	if b != nil {
@@ -41,7 +42,8 @@ func EachNeed(v View, b *Board, fn func(*Need) bool) {
 	scan(v, TNeed, prefix, "", func(_ string, n *Need) bool {
 		ok, known := there[n.Board]
 		if !known {
-			ok = v.Has(TBoard, n.Board) // one that is being imported is not there yet
+			x := GetBoard(v, n.Board) // one that is being imported is not there yet
+			ok = x != nil && !x.Archived
 			there[n.Board] = ok
 		}
 		return !ok || fn(n)

@@ -168,7 +168,7 @@ func (t *tx) hookDone(c *Card, o *Order, a *Report) *Error {
 	}
 	if err := t.platformFire(c, nil, event, p); err != nil {
 		c = GetCard(t, c.ID)
-		c.Attention = Reason{Check: "stuck", Text: clip(fmt.Sprintf("the workflow did not take %s of the hook %q: %s", event, h.Name, err.Message), 500), Since: t.env.Now}
+		c.stuck(t, fmt.Sprintf("the workflow did not take %s of the hook %q: %s", event, h.Name, err.Message))
 		t.putCard(c)
 	}
 	return nil

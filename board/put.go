@@ -32,8 +32,7 @@ func putStatus(t *tx) (any, *Error) {
 		if err := t.reachable(r, &FireEvent{Card: c.ID, Event: "reclaim", Force: a.Force}); err != nil {
 			return nil, err
 		}
-		c.Run, c.LastOutcome, r.Outcome = "", "put", "put"
-		t.verdict(r, false, false, "put")
+		t.part(c, r, "put", "put")
 		if a.Force {
 			t.forceGone(c.ID, a.Why)
 		}

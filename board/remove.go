@@ -145,11 +145,16 @@ func (t *tx) untie(id string, n *Node, a *NodeRemove) (left []string) {
 	c := GetCard(t, id)
 	if r := GetRun(t, c.Run); r != nil && r.Node == n.ID {
 		f := t.fork()
-		p := map[string]any{"why": n.Name + " was removed from the fleet"}
+		p, why := map[string]any{"why": n.Name + " was removed from the fleet"}, "it does not end the run"
 		if _, err := f.fire(GetBoard(t, c.Board), GetCard(f, id), firing{Event: "reclaim", Actor: t.req.Actor, Payload: p, Run: GetRun(f, r.ID)}); err == nil {
 			t.join(f)
 		} else {
-			t.verdict(r, false, false, "removed")
+			why = err.Message
+		}
+		if c = GetCard(t, id); c.Run == r.ID {
+			t.part(c, GetRun(t, r.ID), "removed", "removed")
+			c.stuck(t, fmt.Sprintf("%s was removed from the fleet with its run %s, and the workflow did not take reclaim: %s", n.Name, r.ID, why))
+			t.putCard(c)
 		}
 	}
 	for _, s := range t.letGo(GetCard(t, id), "", "node_removed") {

@@ -59,6 +59,34 @@ func TestRemoveNode(t *testing.T) {
 	refused(t, w.ask(Actor{Kind: ActorNode, Node: "n-borea"}, VNodeUp, NodeUp{ID: "n-borea", Name: "borea"}).Err, "", "not in the fleet's list")
 }
 
+// M-37: a removal ends a run on the machine also where the workflow does not (here its version cannot be used): the
+// card has no run any more, and says that a person has to move it on.
+func TestRemoveEndsARunPastItsWorkflow(t *testing.T) {
+	w := newWorld(t, commands)
+	w.node("borea", 2)
+	id := w.add("r", func(c *Card) { c.Machine, c.Assignee = "borea", "sh" })
+	if _, err := w.firing(id, firing{Event: "start", Actor: Platform(), Start: &startCtx{Node: "n-borea"}}); err != nil {
+		t.Fatal(err)
+	}
+	run := w.launched(GetRun(w.v, w.card(id).Run)).ID
+	w.nodes["n-borea"] = Reading{State: NodeOffline}
+	w.write(func(x *tx) *Error {
+		b := GetBoard(x, "web")
+		b.Workflow = 2
+		x.put(TWorkflow, WorkflowKey("web", 2), &WorkflowDoc{Board: "web", Version: 2, Source: []byte("version: 1\nname: web\nextends: nothing\n")})
+		x.putBoard(b)
+		return nil
+	})
+	w.ok(VNodeRemove, NodeRemove{Node: "borea", Dead: true, Why: "fell into the sea"})
+	c, r := w.card(id), GetRun(w.v, run)
+	if c.Run != "" || c.LastOutcome != "removed" || c.Attention.Check != "stuck" || !strings.Contains(c.Attention.Text, "did not take reclaim") {
+		t.Errorf("card: %+v", c)
+	}
+	if r.State != RunEnded || r.Verdict == "" || r.Outcome != "removed" {
+		t.Errorf("run: %+v", r)
+	}
+}
+
 func TestRemoveKeepsTheQuorum(t *testing.T) {
 	w := newWorld(t, "")
 	for _, name := range []string{"borea", "cleo"} {

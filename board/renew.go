@@ -177,9 +177,8 @@ func (r *Renewal) end(t *tx, run *Run, why string) {
 	p := map[string]any{"machine": t.nodeName(run.Node), "session_id": run.SessionID, "mode": run.Mode, "seen": true, "never_came_up": false, "losses": 1, "error": why}
 	c := GetCard(t, run.Card)
 	current := c != nil && c.Run == run.ID
-	var refused *Error
 	if current {
-		refused = t.platformFire(c, run, "session_lost", p)
+		_ = t.platformFire(c, run, "session_lost", p) // refused: it is still the card's run
 	}
 	if run = GetRun(t, run.ID); run.Verdict == "" {
 		t.verdict(run, false, false, why)
@@ -191,9 +190,9 @@ func (r *Renewal) end(t *tx, run *Run, why string) {
 		return
 	}
 	c.LastOutcome = r.word()
-	if c.Run == run.ID || refused != nil {
-		c.Run = ""
-		c.Attention = Reason{Check: "stuck", Text: clip(fmt.Sprintf("its run %s ended when %s, and the workflow says nothing of that: move it on by hand", run.ID, why), 500), Since: t.env.Now}
+	if c.Run == run.ID {
+		t.part(c, run, r.word(), why)
+		c.stuck(t, fmt.Sprintf("its run %s ended when %s, and the workflow says nothing of that: move it on by hand", run.ID, why))
 	}
 	ev := Event{Kind: "run_lost", Run: run.ID, Payload: jsonOf(map[string]any{"why": why, "machine": t.nodeName(run.Node)})}
 	if r.Restored {
@@ -243,8 +242,7 @@ func (r *Renewal) cards(t *tx) bool {
 		}
 		if c.Hook != "" {
 			c.Hook, put = "", true
-			c.Attention = Reason{Check: "stuck", Text: "a hook of its workflow was on its way when " + r.happened() +
-				"; whether it ran is not known: look, then move the card on by hand", Since: t.env.Now}
+			c.stuck(t, "a hook of its workflow was on its way when "+r.happened()+"; whether it ran is not known: look, then move the card on by hand")
 		}
 		if r.Restored && c.WorkNode != "" && c.WorkNode != r.Node.ID {
 			c.WorkNode, c.WorkLeft, put = "", "", true

@@ -244,7 +244,7 @@ func (t *tx) observed(r *Run, event string, payload map[string]any) *Error {
 		return err
 	}
 	c = GetCard(t, r.Card)
-	c.Attention = Reason{Check: "stuck", Text: clip(fmt.Sprintf("its session is gone (%s) and the workflow did not take %s: %s", r.Error, event, err.Message), 500), Since: t.env.Now}
+	c.stuck(t, fmt.Sprintf("its session is gone (%s) and the workflow did not take %s: %s", r.Error, event, err.Message))
 	t.event(c, Event{Kind: event, Run: r.ID, Payload: jsonOf(payload), Actor: Platform()})
 	t.putCard(c)
 	return nil

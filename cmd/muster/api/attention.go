@@ -49,7 +49,7 @@ func nodeName(v board.View, id string) string {
 // attention lists what needs a person; with wait, when it is not what the tag names any more.
 func (h *handler) attention(r *http.Request, _ caller) (any, Fresh, error) {
 	q := r.URL.Query()
-	sub := h.b.Subscribe(func(t board.Table, _ string) bool { return t == board.TNeed }) // before the first reading: nothing falls between
+	sub := h.b.Subscribe(func(t board.Table, _ string) bool { return t == board.TNeed || t == board.TBoard }) // before the first reading: nothing falls between
 	defer sub.Close()
 	for {
 		x := Needs{List: []Need{}}
