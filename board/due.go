@@ -71,6 +71,8 @@ func (t *tx) dueOne(d *Due) *Error {
 		t.dueImport(d.Key)
 	case DueCarry:
 		t.dueCarry(d.Key)
+	case DueOrders:
+		t.dueOrders(d.Key)
 	case DueKeep:
 		t.dueKeep(d.Key)
 	case DueKeepAll:

@@ -3,6 +3,8 @@ package board
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // NodeRemove takes a machine out of the node list, which is the trust. Dead says, by a
@@ -45,7 +47,7 @@ func nodeRemove(t *tx) (any, *Error) {
 	for _, id := range cards {
 		left = append(left, t.untie(id, n, &a)...)
 	}
-	orders := t.dropOrders(n)
+	orders := t.dropOrders(n.ID, t.env.Seq+1)
 	t.del(TNode, n.ID)
 	if f := GetFleet(t); f != nil {
 		f.GossipStale = true // it knows the key
@@ -178,14 +180,40 @@ func (t *tx) untie(id string, n *Node, a *NodeRemove) (left []string) {
 	return left
 }
 
-// dropOrders takes the orders of a machine out of the state: nobody will answer them.
-func (t *tx) dropOrders(n *Node) int {
-	var all []*Order
-	EachOrder(t, n.ID, func(o *Order) bool { all = append(all, o); return len(all) < maxOps/2 })
+// DueOrders is the next slice of the orders of a machine that was removed.
+const DueOrders = "orders"
+
+// dropOrders takes the orders of a machine, of before a Seq, out of the state: nobody will answer them. What does
+// not fit beside the rest of this transaction is due at once. It returns how many are gone.
+func (t *tx) dropOrders(node string, before uint64) (n int) {
+	var all []*Order // gathered first: what is written moves under a scan
+	EachOrder(t, node, func(o *Order) bool {
+		if o.Seq < before {
+			all = append(all, o)
+		}
+		return len(all) < carryPerStep
+	})
+	more := len(all) == carryPerStep
 	for _, o := range all {
+		if t.much() {
+			more = true
+			break
+		}
 		t.delOrder(o)
+		n++
 	}
-	return len(all)
+	if more {
+		t.putDue(t.env.Now+1, DueOrders, fmt.Sprintf("%s/%d", node, before))
+	}
+	return n
+}
+
+// dueOrders is the next slice; what the machine was ordered since, when it came back, stands.
+func (t *tx) dueOrders(key string) {
+	node, text, _ := strings.Cut(key, "/")
+	if before, err := strconv.ParseUint(text, 10, 64); err == nil {
+		t.dropOrders(node, before)
+	}
 }
 
 // gossipRotate gives gossip another key. The one before still counts, so that who has not

@@ -87,6 +87,48 @@ func TestRemoveEndsARunPastItsWorkflow(t *testing.T) {
 	}
 }
 
+// However many orders stand for a machine, its removal passes and they leave the state, in slices; one of a machine that
+// came back meanwhile stands.
+func TestRemoveNodeWithManyOrders(t *testing.T) {
+	w := newWorld(t, "")
+	w.node("borea", 2)
+	for range 3 {
+		w.write(func(x *tx) *Error {
+			for range 900 {
+				x.putOrder(&Order{ID: x.orderID(), Node: "n-borea", Kind: OrderCleanup, State: OrderPending, Seq: x.env.Seq})
+			}
+			return nil
+		})
+	}
+	if res := w.ask(byAnn, VNodeRemove, NodeRemove{Node: "borea"}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	w.node("borea", 2)
+	w.write(func(x *tx) *Error {
+		x.putOrder(&Order{ID: "new", Node: "n-borea", Kind: OrderCleanup, State: OrderPending, Seq: x.env.Seq})
+		return nil
+	})
+	for n := 0; len(w.dues(DueOrders)) > 0; n++ {
+		if n > 20 {
+			t.Fatal("it does not come to an end")
+		}
+		w.after(1)
+		d := w.dues(DueOrders)[0]
+		if res := w.ask(Platform(), VDue, DueArgs{Keys: []string{DueKey(d.At, d.Kind, d.Key)}}); res.Err != nil {
+			t.Fatal(res.Err)
+		}
+	}
+	EachOrder(w.v, "n-borea", func(o *Order) bool {
+		if o.ID != "new" {
+			t.Errorf("order %s stands", o.ID)
+		}
+		return true
+	})
+	if GetOrder(w.v, "n-borea", "new") == nil {
+		t.Error("the order of the machine that came back is gone")
+	}
+}
+
 func TestRemoveKeepsTheQuorum(t *testing.T) {
 	w := newWorld(t, "")
 	for _, name := range []string{"borea", "cleo"} {

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"muster/board/lease"
@@ -290,35 +289,32 @@ func (r *Renewal) rest(t *tx) bool {
 }
 
 // ForBackup is a record as it stands in a backup, nil when it does not: no key, no
-// secret's hash, nothing that counts in this fleet alone (threats.md).
-func ForBackup(tab Table, key string, val []byte) []byte {
+// secret's hash, nothing that counts in this fleet alone (threats.md). One that may
+// hold such and cannot be read is an error, which names it.
+func ForBackup(tab Table, key string, val []byte) ([]byte, error) {
+	clean := func(r record, strip func()) ([]byte, error) {
+		if err := unmarshal(val, r); err != nil {
+			return nil, Errorf(Internal, "the record %s %q cannot be read (%v), so its secrets cannot be kept out of a backup", tab, key, err).
+				WithHint("muster check DATA, with the node stopped, says what is wrong; a muster that wrote the record can back it up")
+		}
+		strip()
+		return marshal(r), nil
+	}
 	switch tab {
 	case TToken, TRequest, TReqLog, TOutbox:
-		return nil
+		return nil, nil
 	case TFleet:
 		if key != FleetKey {
-			return nil
+			return nil, nil
 		}
 		f := new(Fleet)
-		if unmarshal(val, f) != nil {
-			return val
-		}
-		f.Gossip, f.GossipOld = nil, nil
-		return marshal(f)
+		return clean(f, func() { f.Gossip, f.GossipOld = nil, nil })
 	case TRun:
 		r := new(Run)
-		if unmarshal(val, r) != nil || len(r.SecretHash) == 0 {
-			return val
-		}
-		r.SecretHash = nil
-		return marshal(r)
+		return clean(r, func() { r.SecretHash = nil })
 	case TOrder:
 		o := new(Order)
-		if unmarshal(val, o) != nil || len(o.Spec) == 0 {
-			return val
-		}
-		o.Spec = json.RawMessage(nil)
-		return marshal(o)
+		return clean(o, func() { o.Spec = nil })
 	}
-	return val
+	return val, nil
 }

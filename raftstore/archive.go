@@ -48,9 +48,9 @@ type About struct {
 
 // Backup writes one moment of the state to w, which must be a file: a reading
 // stays open meanwhile. keep says how a record stands in the backup, nil for not
-// at all. A backup that a restore or a growing state broke off is begun anew, by
+// at all; its error is that of the backup. A backup that a restore or a growing state broke off is begun anew, by
 // truncating w.
-func (s *Store) Backup(ctx context.Context, w BackupFile, about About, keep func(board.Table, string, []byte) []byte) (About, error) {
+func (s *Store) Backup(ctx context.Context, w BackupFile, about About, keep func(board.Table, string, []byte) ([]byte, error)) (About, error) {
 	for try := 0; ; try++ {
 		got, err := s.backup(ctx, w, about, keep)
 		if !errors.Is(err, errCancelled) || try == 5 || ctx.Err() != nil {
@@ -72,7 +72,7 @@ type BackupFile interface {
 	Truncate(size int64) error
 }
 
-func (s *Store) backup(ctx context.Context, w io.Writer, about About, keep func(board.Table, string, []byte) []byte) (About, error) {
+func (s *Store) backup(ctx context.Context, w io.Writer, about About, keep func(board.Table, string, []byte) ([]byte, error)) (About, error) {
 	p, err := s.state.snapshot(s.cfg.Snapshots.Rate, s.fail)
 	if err != nil {
 		return about, err
@@ -99,10 +99,11 @@ func (s *Store) backup(ctx context.Context, w io.Writer, about About, keep func(
 			return err
 		}
 		got, err := eachRecord(p.ctx, p.tx, func(t board.Table, key string, val []byte) error {
-			if kept := keep(t, key, val); kept != nil {
-				return a.record(t, key, kept)
+			kept, err := keep(t, key, val)
+			if err != nil || kept == nil {
+				return err
 			}
-			return nil
+			return a.record(t, key, kept)
 		})
 		if err == nil && got != v.m.Sum {
 			err = fmt.Errorf("%w: its hash at Seq %d is not the one it was counted to", ErrDamaged, v.m.Seq)

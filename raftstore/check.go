@@ -128,15 +128,12 @@ func stateReport(path string, h header) StateReport {
 }
 
 func (r *Report) checkSnapshots(dir string) error {
-	list, err := filepath.Glob(filepath.Join(dir, "*", "state.bin"))
+	list, err := snapshotFiles(dir)
 	if err != nil {
 		return err
 	}
 	for _, path := range list {
 		id := filepath.Base(filepath.Dir(path))
-		if filepath.Ext(id) == ".tmp" {
-			continue // never finished: the next start removes it
-		}
 		h, err := verifySnapshot(path)
 		if err != nil {
 			r.fault(fmt.Errorf("snapshot %s: %w", id, err))

@@ -197,15 +197,12 @@ func (r *renewing) copy(ctx context.Context) error {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		r.cfg.Logger.Warn("the state does not hold", "err", err)
 	}
-	list, err := filepath.Glob(filepath.Join(r.cfg.From, snapshotDir, "*", "state.bin"))
+	list, err := snapshotFiles(filepath.Join(r.cfg.From, snapshotDir))
 	if err != nil {
 		return err
 	}
 	snap := ""
 	for _, path := range list {
-		if filepath.Ext(filepath.Dir(path)) == ".tmp" {
-			continue
-		}
 		h, err := verifySnapshot(path)
 		if err != nil {
 			r.cfg.Logger.Warn("a snapshot does not hold", "path", path, "err", err)

@@ -184,7 +184,7 @@ func sumFolder(t *testing.T, dir string) string {
 	return strings.Join(list, "\n")
 }
 
-func keepAll(_ board.Table, _ string, val []byte) []byte { return val }
+func keepAll(_ board.Table, _ string, val []byte) ([]byte, error) { return val, nil }
 
 // A backup is one moment of the state while it is written to, and what is made of it is the same.
 func TestBackupAndBack(t *testing.T) {
@@ -283,4 +283,20 @@ func FuzzReadBackup(f *testing.F) {
 			t.Fatalf("%d records in %d bytes", n, len(b))
 		}
 	})
+}
+
+// A folder's name is anything: one that looks like a pattern hides no snapshot.
+func TestSnapshotsInAFolderWithABracket(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "[old")
+	for _, name := range []string{"1-2-3", "1-2-4.tmp"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, name), 0o700), os.WriteFile(filepath.Join(dir, name, "state.bin"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := snapshotFiles(dir); err != nil || len(list) != 1 || filepath.Base(filepath.Dir(list[0])) != "1-2-3" {
+		t.Errorf("%v, %v", list, err)
+	}
+	if list, err := snapshotFiles(filepath.Join(dir, "none")); err != nil || list != nil {
+		t.Errorf("no folder: %v, %v", list, err)
+	}
 }

@@ -32,14 +32,42 @@ type snapStore struct {
 	fault func(op string) error // tests: breaks one named operation
 }
 
+// entries are the names in a folder, in order; one that is not there has none. A folder's
+// name is anything, so it is never part of a pattern.
+func entries(dir string) (names []string, err error) {
+	list, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// snapshotFiles are the states in a folder of snapshots. What was never finished (.tmp) is none: the next start removes it.
+func snapshotFiles(dir string) (paths []string, err error) {
+	names, err := entries(dir)
+	for _, name := range names {
+		path := filepath.Join(dir, name, "state.bin")
+		if _, err := os.Stat(path); err == nil && filepath.Ext(name) != ".tmp" {
+			paths = append(paths, path)
+		}
+	}
+	return paths, err
+}
+
 func openSnapshots(dir string, log *slog.Logger) (*snapStore, error) {
 	path := filepath.Join(dir, snapshotDir)
-	half, err := filepath.Glob(filepath.Join(path, "*.tmp"))
+	half, err := entries(path)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range half {
-		if err := os.RemoveAll(p); err != nil {
+	for _, name := range half {
+		if filepath.Ext(name) != ".tmp" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(path, name)); err != nil {
 			return nil, fmt.Errorf("remove unfinished snapshot: %w", err)
 		}
 	}

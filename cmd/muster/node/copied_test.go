@@ -227,7 +227,11 @@ func TestACopyBesideTheNodeIsRefused(t *testing.T) {
 func TestTheOlderOfTwoProcessesEnds(t *testing.T) {
 	a := open(t, testConfig(t, "atlas"))
 	until(t, "it leads", func() bool { return a.lease.loop() != nil })
-	b, err := json.Marshal(a.about())
+	about, err := a.about()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(about)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,22 @@ const gossipLife = 30 * 24 * time.Hour
 // away finds the key in the state: Raft and the greetings do not need it.
 func (l *leading) rotateGossip(ctx context.Context) (time.Duration, error) {
 	var f *board.Fleet
-	if err := l.n.store.View(func(v board.View) error { f = board.GetFleet(v); return nil }); err != nil || f == nil || len(f.Gossip) == 0 {
+	listed := map[string]bool{}
+	if err := l.n.store.View(func(v board.View) error {
+		f = board.GetFleet(v)
+		board.EachNode(v, func(n *board.Node) bool { listed[n.ID] = true; return true })
+		return nil
+	}); err != nil || f == nil || len(f.Gossip) == 0 {
 		return gossipLife, err
 	}
 	age := time.Duration(l.n.store.BoardTime()-max(f.GossipAt, f.Created)) * time.Millisecond
 	if !f.GossipStale && age < gossipLife {
 		return gossipLife - age, nil
+	}
+	for _, s := range l.n.store.Servers() {
+		if !listed[nodeOf(s.ID)] { // Raft would bring it the key
+			return lookAgain, nil
+		}
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails

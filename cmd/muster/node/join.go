@@ -51,7 +51,10 @@ func (n *Node) join(ctx context.Context) error {
 		l.Close()
 	}
 	n.mem.Replica = n.cfg.Replica
-	up := n.about()
+	up, err := n.about()
+	if err != nil {
+		return err
+	}
 	up.Addrs = []string{orElse(n.cfg.Advertise, n.cfg.Listen)}
 	ans, err := n.askIn(ctx, tok, joinMsg{Secret: tok.Secret, Node: up})
 	if err != nil {

@@ -24,8 +24,7 @@ func TestLimitsOfTheOwner(t *testing.T) {
 	}
 	write("boards: [docs]\nharnesses: [codex]\nlocal: viewer\n")
 	up := board.NodeUp{Harnesses: []string{"command", "codex"}}
-	n.limits(&up)
-	if len(up.Boards) != 1 || len(up.Harnesses) != 1 || up.Harnesses[0] != "codex" || up.Local != "viewer" {
+	if err := n.limits(&up); err != nil || len(up.Boards) != 1 || len(up.Harnesses) != 1 || up.Harnesses[0] != "codex" || up.Local != "viewer" {
 		t.Errorf("said: %+v", up)
 	}
 	for _, c := range []struct{ board, harness, words string }{
@@ -36,10 +35,13 @@ func TestLimitsOfTheOwner(t *testing.T) {
 		}
 	}
 	write("local: manager\n") // never more than the start said
-	if n.limits(&up); up.Local != "member" {
-		t.Errorf("local: %s", up.Local)
+	if err := n.limits(&up); err != nil || up.Local != "member" {
+		t.Errorf("local: %s, %v", up.Local, err)
 	}
 	write("boards: docs\n")
+	if err := n.limits(&up); err == nil {
+		t.Error("a file that cannot be read is no limits")
+	}
 	if why := n.accept("docs", "codex"); !strings.Contains(why, "takes nothing") {
 		t.Errorf("a broken file: %q", why)
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"muster/board"
@@ -16,13 +17,7 @@ func (l *leading) members(ctx context.Context) {
 	sub := l.n.store.Subscribe(func(t board.Table, _ string) bool { return t == board.TNode || t == board.TFleet })
 	defer sub.Close()
 	for {
-		again, err := l.membersOnce(ctx)
-		if err == nil {
-			var rotate time.Duration
-			if rotate, err = l.rotateGossip(ctx); again == 0 || rotate < again {
-				again = rotate
-			}
-		}
+		again, err := l.membersRound(ctx, l.membersOnce)
 		if err != nil && ctx.Err() == nil {
 			l.n.log.Warn("membership step failed", "err", err)
 			again = 2 * time.Second
@@ -40,6 +35,16 @@ func (l *leading) members(ctx context.Context) {
 		case <-later:
 		}
 	}
+}
+
+// membersRound is one round of it, with the key of gossip: a step that fails keeps no valid key with a removed machine.
+func (l *leading) membersRound(ctx context.Context, once func(context.Context) (time.Duration, error)) (time.Duration, error) {
+	again, err := once(ctx)
+	rotate, rerr := l.rotateGossip(ctx)
+	if again == 0 || rotate < again {
+		again = rotate
+	}
+	return again, errors.Join(err, rerr)
 }
 
 // step is one change of Raft's configuration, one at a time.
@@ -111,6 +116,9 @@ func (l *leading) forget(nodes []board.Node) {
 func (l *leading) apply(ctx context.Context, s *step) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
+	if err := broken(l.n.cfg.step, s.what); err != nil {
+		return err
+	}
 	switch s.what {
 	case "add":
 		return l.n.store.AddNonvoter(ctx, s.server)

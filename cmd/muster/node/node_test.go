@@ -219,7 +219,7 @@ func TestOddStateIsFetchedAnew(t *testing.T) {
 	a.lease.mu.Lock()
 	a.lease.marks = marks{at: 1, hashes: map[string]string{"x": "00", "y": "00", string(a.ident.ID): "00"}}
 	a.lease.mu.Unlock()
-	ans, err := a.lease.contact(t.Context(), string(a.ident.ID), contactMsg{MarkAt: 1, Mark: "ff", Generation: a.about().Generation})
+	ans, err := a.lease.contact(t.Context(), string(a.ident.ID), contactMsg{MarkAt: 1, Mark: "ff", Generation: a.mem.Generation})
 	if err != nil || !ans.Odd {
 		t.Fatalf("a contact with another hash was answered %+v (%v), want odd", ans, err)
 	}

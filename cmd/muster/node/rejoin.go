@@ -31,7 +31,10 @@ func (n *Node) rejoin(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, rejoinTime)
 	defer cancel()
-	up := n.about()
+	up, err := n.about()
+	if err != nil {
+		return err
+	}
 	up.Addrs = []string{orElse(n.cfg.Advertise, n.cfg.Listen)}
 	ans, err := n.askIn(ctx, tok, joinMsg{Secret: tok.Secret, Node: up, Again: true})
 	switch {

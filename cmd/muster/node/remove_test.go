@@ -93,6 +93,37 @@ func TestRemovedNode(t *testing.T) {
 	})
 }
 
+// A step of membership that fails again and again, of another machine, keeps no valid key with one that was removed.
+func TestGossipRotatesWhileAStepFails(t *testing.T) {
+	cfg := testConfig(t, "atlas")
+	failed := make(chan struct{}, 1)
+	cfg.step = func(what string) error {
+		if what != "promote" {
+			return nil
+		}
+		select {
+		case failed <- struct{}{}:
+		default:
+		}
+		return errors.New("it fails always")
+	}
+	a := open(t, cfg)
+	b := a.joined(t, "borea", func(c *Config) { c.Replica = true })
+	for _, name := range []string{"cleo", "dora"} {
+		a.joined(t, name, nil)
+		a.testDo(t, board.VNodeVote, board.NodeVote{Node: name, Vote: true})
+	}
+	a.until(t, "borea is heard of", func() bool { return a.lease.State(string(b.ident.ID)).State == board.NodeOnline })
+	select {
+	case <-failed:
+	case <-time.After(time.Minute):
+		t.Fatal("no step fails")
+	}
+	was := a.key()
+	a.testDo(t, board.VNodeRemove, board.NodeRemove{Node: "borea"})
+	a.until(t, "gossip has another key", func() bool { return !bytes.Equal(a.key(), was) })
+}
+
 // A machine that knows nobody any more where it knew them is introduced by a token, which
 // is not used up: it is in the list. A token of another fleet changes nothing.
 func TestIntroducedAnew(t *testing.T) {

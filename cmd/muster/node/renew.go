@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sort"
 	"strings"
 
 	"muster/board"
@@ -73,21 +72,29 @@ type Survivor struct {
 func Survey(folders []string) ([]Survivor, error) {
 	var list []Survivor
 	for _, dir := range folders {
-		stores, err := filepath.Glob(filepath.Join(dir, "raft.aside*"))
-		if err != nil {
-			return nil, err
-		}
-		sort.Strings(stores)
 		if !IsFolder(dir) {
 			return nil, board.Errorf(board.NotFound, "%s is not the data folder of a node", dir).WithHint("give the data folders of stopped nodes, or copies of them")
 		}
-		for _, store := range append([]string{filepath.Join(dir, "raft")}, stores...) {
-			s, err := survey(dir, store)
+		there, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		stores := []string{"raft"}
+		for _, e := range there {
+			if strings.HasPrefix(e.Name(), "raft.aside") {
+				stores = append(stores, e.Name())
+			}
+		}
+		for _, store := range stores {
+			s, err := survey(dir, filepath.Join(dir, store))
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, s)
 		}
+	}
+	if err := oneFleet(list); err != nil {
+		return nil, err
 	}
 	best := 0
 	for i := range list {
@@ -99,6 +106,22 @@ func Survey(folders []string) ([]Survivor, error) {
 		list[i].Best = list[i].Seq > 0 && !list[i].less(&list[best])
 	}
 	return list, nil
+}
+
+// oneFleet refuses folders of several fleets: who has more of another fleet has nothing of this one.
+func oneFleet(list []Survivor) error {
+	var of *Survivor
+	for i := range list {
+		switch s := &list[i]; {
+		case s.Fleet == "":
+		case of == nil:
+			of = s
+		case s.Fleet != of.Fleet:
+			return board.Errorf(board.Invalid, "%s is of fleet %s and %s of fleet %s: they cannot be compared", of.Folder, short(of.Fleet), s.Folder, short(s.Fleet)).
+				WithHint("give folders of one fleet: muster recover --list FOLDER...")
+		}
+	}
+	return nil
 }
 
 func survey(dir, store string) (Survivor, error) {

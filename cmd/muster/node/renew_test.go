@@ -211,3 +211,32 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	a.testDo(t, board.VEvent, board.FireEvent{Card: runs, Event: "cancel"})
 }
+
+// The folder's name is no pattern, and folders of two fleets are not compared.
+func TestSurvey(t *testing.T) {
+	cfg := testConfig(t, "atlas")
+	a := open(t, cfg)
+	a.testDo(t, board.VBoardApply, board.BoardApply{Board: "default", YAML: shell})
+	a.Close()
+	if _, err := Recover(t.Context(), RecoverOptions{Data: cfg.Data, By: "ann", Why: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := Survey([]string{cfg.Data})
+	if err != nil || len(list) != 2 || list[0].Store != "raft" || list[1].Store != "raft.aside1" || list[1].Seq == 0 || !list[0].Best {
+		t.Errorf("%+v, %v", list, err)
+	}
+	b := open(t, testConfig(t, "borea"))
+	b.Close()
+	if _, err := Survey([]string{cfg.Data, b.cfg.Data}); board.CodeOf(err) != board.Invalid || !strings.Contains(err.Error(), b.cfg.Data) {
+		t.Errorf("two fleets: %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "[a")
+	if err := os.Rename(cfg.Data, dir); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := Survey([]string{dir}); err == nil && len(list) != 2 { // the log store opens no such folder, and says so
+		t.Errorf("stores are not seen: %+v", list)
+	} else if err != nil && !strings.Contains(err.Error(), "pattern") {
+		t.Error(err)
+	}
+}

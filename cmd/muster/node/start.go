@@ -97,15 +97,14 @@ func (n *Node) remember(fn func(*saved)) error {
 }
 
 // about is what this node says of itself at each start.
-func (n *Node) about() board.NodeUp {
+func (n *Node) about() (board.NodeUp, error) {
 	n.memMu.Lock()
 	defer n.memMu.Unlock()
 	up := board.NodeUp{ID: string(n.ident.ID), Name: n.cfg.Name, Key: n.ident.PublicKey(), Addrs: n.addrs(), Store: n.mem.Store,
 		Generation: n.mem.Generation, Labels: maps.Clone(n.cfg.Labels), Tools: tools(), Harnesses: harnesses(), Slots: n.slots(),
 		Battery: hasBattery(), Replica: n.mem.Replica, OS: runtime.GOOS, Arch: runtime.GOARCH, Version: n.cfg.Version,
 		Journal: n.journal(), Panes: n.launch != nil && n.launch.HasPanes(), MemoryMB: memoryMB(), Start: n.mem.Start, Format: board.Format}
-	n.limits(&up)
-	return up
+	return up, n.limits(&up)
 }
 
 func (n *Node) journal() string {
@@ -186,7 +185,11 @@ func (n *Node) appear(ctx context.Context, first bool) error {
 
 // up commits this start (invariant 15). The id of the start makes a lost answer harmless.
 func (n *Node) up(ctx context.Context) error {
-	b, err := json.Marshal(n.about())
+	about, err := n.about()
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(about)
 	if err != nil {
 		return err
 	}
@@ -213,7 +216,11 @@ func (n *Node) initFleet(ctx context.Context) error {
 	n.cfg.Progress("making a fleet of one ...")
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	b, err := json.Marshal(board.FleetInit{ID: n.mem.Fleet, Name: n.cfg.Name, EraTag: random(6), Gossip: key, Node: n.about()})
+	about, err := n.about()
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(board.FleetInit{ID: n.mem.Fleet, Name: n.cfg.Name, EraTag: random(6), Gossip: key, Node: about})
 	if err != nil {
 		return err
 	}

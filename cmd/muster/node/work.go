@@ -18,8 +18,9 @@ import (
 	"muster/mesh"
 )
 
-// own is what node.yaml in the data folder says: what is this machine's affair
-// alone, and may change while the node runs.
+// own is what node.yaml in the data folder says: what is this machine's affair alone.
+// It is read at each use, so this machine holds to a change at once; the fleet, which places
+// sessions by boards and harnesses and judges its users by local, hears of one at the next start.
 type own struct {
 	Repos  map[string]string `yaml:"repos"`  // name of a repository -> URL or path on this machine
 	Attach string            `yaml:"attach"` // what people may do with its terminals: write, read, none
@@ -80,8 +81,11 @@ func (n *Node) accept(slug, harness string) string {
 }
 
 // limits are what this machine's owner says of it: in its own file, and at its start.
-func (n *Node) limits(up *board.NodeUp) {
-	o, _ := n.own() // read before: see identify
+func (n *Node) limits(up *board.NodeUp) error {
+	o, err := n.own()
+	if err != nil {
+		return err // no limits would be all that they forbid
+	}
 	up.Boards, up.Local = o.Boards, n.cfg.Local
 	if o.Local != "" && (up.Local == "" || board.RoleRank(o.Local) < board.RoleRank(up.Local)) {
 		up.Local = o.Local
@@ -89,6 +93,7 @@ func (n *Node) limits(up *board.NodeUp) {
 	if len(o.Harnesses) > 0 {
 		up.Harnesses = slices.DeleteFunc(up.Harnesses, func(h string) bool { return !slices.Contains(o.Harnesses, h) })
 	}
+	return nil
 }
 
 // repos are the names of repositories on this machine. What the start of the
