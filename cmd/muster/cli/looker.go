@@ -63,6 +63,9 @@ func (l *looker) run(ctx context.Context) (text string, err error) {
 			if end.Code == "left" {
 				return l.leftText(), nil
 			}
+			if end.Code == string(board.Refused) {
+				return "", board.Errorf(board.Refused, "%s", end.Text).WithHint("%s", end.Hint)
+			}
 			return end.Text, nil
 		}
 		if conn, err = l.again(ctx, err); err != nil {

@@ -72,6 +72,11 @@ type Node struct {
 	begun  time.Time
 	looks  *looks
 
+	termsOpen   atomic.Int32 // terminals that are shown
+	termMu      sync.Mutex
+	attachSeen  string        // guarded by termMu: what node.yaml said of terminals
+	attachMoved chan struct{} // guarded by termMu: closed when it says something else
+
 	tasks    sync.WaitGroup // what acts: see spawn
 	serving  sync.WaitGroup // the mesh's door; it ends with Close only
 	stopping bool           // guarded by mu: nothing is spawned any more

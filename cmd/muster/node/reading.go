@@ -19,6 +19,7 @@ func (n *Node) reading() board.Reading {
 func (n *Node) machine() board.Reading {
 	r := board.Reading{Slots: n.slots(), Load: load1(), Pressure: "unknown"}
 	n.estop(&r)
+	n.readForTerms()
 	if left, ok := n.space.left(); ok {
 		r.DiskMB, r.NoSpace = left>>20, left < spaceLow
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"muster/board"
@@ -42,8 +43,7 @@ func (b backend) Terminal(ctx context.Context, q api.TermAsk) (tty.Opened, net.C
 		_ = c.Close()
 		return o, nil, saidBy(name, err)
 	}
-	context.AfterFunc(n.ctx, func() { abort(c) })
-	return o, c, nil
+	return o, endsWith(n.ctx, c), nil
 }
 
 // abort closes a connection at once.
@@ -202,27 +202,38 @@ func (n *Node) hostTerm(peer mesh.NodeID, c net.Conn) {
 		stop()
 		return
 	}
-	ctx, cancel := context.WithTimeout(n.ctx, termAsk)
-	o, p, err := n.openTerm(ctx, peer, &a)
-	cancel()
-	if !stop() {
+	o, p, err := n.openTerm(peer, &a)
+	if p != nil {
+		defer p.Close()
+		defer n.termsOpen.Add(-1)
+	}
+	switch {
+	case !stop(): // the node stops
+		return
+	case err != nil:
+		n.deniedLook(peer, &a, o.Who, err)
+		_ = tty.Refuse(c, *endOf(err))
+		return
+	case tty.Answer(c, o) != nil:
 		return
 	}
-	if err != nil {
-		e := tty.End{Code: string(board.CodeOf(err)), Text: err.Error()}
-		if b := new(board.Error); errors.As(err, &b) {
-			e.Text, e.Hint = b.Message, b.Hint
+	n.showTerm(peer, &a, o, c, p)
+}
+
+// showTerm shows an open terminal as long as what let its asker in holds.
+func (n *Node) showTerm(peer mesh.NodeID, a *tty.Ask, o tty.Opened, c net.Conn, p tty.Program) {
+	ctx, cancel := context.WithCancelCause(n.ctx)
+	var guard sync.WaitGroup
+	guard.Go(func() {
+		if e := n.guard(ctx, peer, a, &o); e != nil {
+			cancel(e)
 		}
-		_ = tty.Refuse(c, e)
-		return
-	}
-	if tty.Answer(c, o) != nil {
-		_ = p.Close()
-		return
-	}
-	look := n.looks.began(peer, &a, o.Of, o)
-	left := tty.Serve(n.ctx, c, p, tty.Hosting{ReadOnly: o.ReadOnly, Now: n.cfg.Boot, Ended: func() tty.End { return n.termEnded(o) },
+	})
+	look := n.looks.began(peer, a, o.Of, o)
+	left := tty.Serve(ctx, c, p, tty.Hosting{ReadOnly: o.ReadOnly, Now: n.cfg.Boot, Ended: func() tty.End { return n.termEnded(o) },
 		Wrote: func() { n.looks.typed(look) }})
+	cancel(nil)
+	guard.Wait()
 	n.looks.ended(look, left)
 	n.log.Info("a look at a terminal is over", "who", o.Who, "run", o.Of, "why", left.Why, "typed", left.Typed)
 }
@@ -245,8 +256,10 @@ type screen struct{ *launcher.Screen }
 
 func (s screen) Resize(x tty.Size) error { return s.Screen.Resize(x.Cols, x.Rows) }
 
-// openTerm opens what is asked for, if who asks may see it here.
-func (n *Node) openTerm(ctx context.Context, peer mesh.NodeID, a *tty.Ask) (tty.Opened, tty.Program, error) {
+// openTerm opens what is asked for, if who asks may see it here. A program counts in n.termsOpen.
+func (n *Node) openTerm(peer mesh.NodeID, a *tty.Ask) (_ tty.Opened, p tty.Program, err error) {
+	ctx, cancel := context.WithTimeout(n.ctx, termAsk)
+	defer cancel()
 	o := tty.Opened{Run: a.Run, Of: a.Run, Node: n.cfg.Name, ReadOnly: a.ReadOnly}
 	dir := ""
 	own, err := n.own()
@@ -254,12 +267,7 @@ func (n *Node) openTerm(ctx context.Context, peer mesh.NodeID, a *tty.Ask) (tty.
 		return o, nil, board.Errorf(board.Internal, "%v", err)
 	}
 	err = n.store.View(func(v board.View) error {
-		role, who, err := asker(v, string(peer), a, n.boardNow())
-		if err != nil {
-			return err
-		}
-		o.Who = who
-		if err := own.mayShow(n.cfg.Name, role, a, &o); err != nil {
+		if err := n.judge(v, &own, peer, a, &o, n.boardNow()); err != nil {
 			return err
 		}
 		if !a.Shell {
@@ -271,6 +279,15 @@ func (n *Node) openTerm(ctx context.Context, peer mesh.NodeID, a *tty.Ask) (tty.
 	if err != nil {
 		return o, nil, err
 	}
+	if n.termsOpen.Add(1) > termsAtOnce {
+		n.termsOpen.Add(-1)
+		return o, nil, n.tooMany()
+	}
+	defer func() {
+		if err != nil {
+			n.termsOpen.Add(-1)
+		}
+	}()
 	view := launcher.View{ReadOnly: o.ReadOnly, Term: a.Term, Color: a.Color, Cols: a.Size.Cols, Rows: a.Size.Rows}
 	var s *launcher.Screen
 	if a.Shell {

@@ -92,7 +92,7 @@ func (k *looks) ended(l *aLook, left tty.Left) {
 		}
 		k.say(l, board.LookEnded, why)
 	}
-	if left.Why == "left" || left.Why == "ended" || l.is.Shell {
+	if left.Why == "left" || left.Why == "ended" || left.Why == "refused" || l.is.Shell {
 		over(left.Why)
 		return
 	}

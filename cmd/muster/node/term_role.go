@@ -48,14 +48,14 @@ func (own *own) mayShow(machine, role string, a *tty.Ask, o *tty.Opened) error {
 	manager := role == "manager"
 	switch {
 	case !manager && role != "member" && role != "viewer":
-		return board.Errorf(board.Refused, "%s may see no session: the role is %q", a.Name, role).WithHint("ask a manager for: muster node set NODE local=viewer")
+		return board.Errorf(board.Refused, "%s may see no session: the role is %q", a.Name, role).WithCheck(board.CheckRole).WithHint("ask a manager for: muster node set NODE local=viewer")
 	case own.Attach == attachNone:
 		return board.Errorf(board.Refused, "%s shows none of its terminals: its node.yaml says attach: none", machine)
 	case a.Shell && (!manager || own.Attach == attachRead):
 		if manager {
 			return board.Errorf(board.Refused, "%s opens no shells: its node.yaml says attach: read", machine)
 		}
-		return board.Errorf(board.Refused, "a shell is for managers, and %s is a %s", a.Name, role)
+		return board.Errorf(board.Refused, "a shell is for managers, and %s is a %s", a.Name, role).WithCheck(board.CheckRole)
 	case o.ReadOnly:
 	case !manager:
 		o.ReadOnly, o.Why = true, "a "+role+" looks on"

@@ -57,6 +57,7 @@ func (n *Node) own() (o own, err error) {
 	case !slices.Contains(localRoles, o.Local):
 		err = fmt.Errorf("local: %q is none of manager, member, viewer, none", o.Local)
 	}
+	n.sawOwn(o.Attach, err)
 	if err != nil {
 		return own{}, fmt.Errorf("%s: %w", n.dir.path(ownFile), err)
 	}

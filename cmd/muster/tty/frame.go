@@ -76,7 +76,7 @@ type Opened struct {
 
 // End says why there is nothing more to see.
 type End struct {
-	Code  string `json:"code"` // of board.Error when refused; "ended", "left", "stopped", "late"
+	Code  string `json:"code"` // of board.Error when refused; "ended", "left", "stopped", "late", "changed"
 	Text  string `json:"text"`
 	Hint  string `json:"hint,omitempty"`
 	Again bool   `json:"again,omitempty"` // asking again may help

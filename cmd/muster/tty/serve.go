@@ -3,6 +3,7 @@ package tty
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ type Hosting struct {
 // Left is how a look ended, for the record.
 type Left struct {
 	Typed int64  // bytes
-	Why   string // "left", "ended", "silent", "lost", "late"
+	Why   string // "left", "ended", "silent", "lost", "late", "refused" (ctx ended with an [*End])
 }
 
 // host is the session's side of one link.
@@ -51,13 +52,17 @@ type host struct {
 const keptBeats = int(Silence/beatEvery) + 2
 
 // Serve shows a program to the person at the other end of c until one of the three ends, or ctx does.
-// Both c and p are closed then.
+// Both c and p are closed then. Where ctx ends with an [*End] as its cause, that is what the person is told.
 func Serve(ctx context.Context, c net.Conn, p Program, h Hosting) Left {
 	s := &host{Hosting: h, p: p, c: c, out: frames{c: c}, room: newRoom(), typed: newQueue(window), beats: map[uint64]time.Duration{}, over: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() {
+		e, why := &End{Code: "stopped", Text: "this machine's node stops; the session goes on", Again: true}, "lost"
+		if errors.As(context.Cause(ctx), &e) {
+			why = "refused"
+		}
 		s.out.hurry()
-		_ = s.out.writeJSON(kindEnd, End{Code: "stopped", Text: "this machine's node stops; the session goes on", Again: true})
-		s.finish("lost")
+		_ = s.out.writeJSON(kindEnd, e)
+		s.finish(why)
 	})
 	defer stop()
 	var wg sync.WaitGroup
