@@ -33,6 +33,21 @@ func (s *sightT) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+func (s *sightT) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.String()
+}
+
+// openPlain opens a node whose shells read nobody's own start files: those may wait for anything.
+func openPlain(t *testing.T) *Node {
+	t.Helper()
+	t.Setenv("SHELL", "/bin/sh")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("ENV", "")
+	return open(t, testConfig(t, "atlas"))
+}
+
 // shellT opens a real shell on n for who asks, types into it, and waits until it has answered. Its
 // link's end comes over the channel.
 func (n *Node) shellT(t *testing.T, a tty.Ask) <-chan error {
@@ -51,8 +66,8 @@ func (n *Node) shellT(t *testing.T, a tty.Ask) <-chan error {
 	case <-s.told:
 	case err := <-end:
 		t.Fatalf("it ended: %v", err)
-	case <-time.After(30 * time.Second):
-		t.Fatal("the shell does not answer")
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the shell does not answer; on its screen: %q", s.text())
 	}
 	return end
 }
@@ -60,7 +75,7 @@ func (n *Node) shellT(t *testing.T, a tty.Ask) <-chan error {
 // An open look ends when what let it in does: the token, its time, the role of the machine's people, and
 // what this machine's own file says.
 func TestRightsEndAnOpenLook(t *testing.T) {
-	n := open(t, testConfig(t, "atlas"))
+	n := openPlain(t)
 	token := func(secret string, ttl int64) tty.Ask {
 		n.testDo(t, board.VTokenCreate, board.TokenCreate{ID: board.HashSecret(secret), Role: "manager", TTL: ttl})
 		return tty.Ask{ID: secret, Name: "token", Secret: secret}
@@ -103,7 +118,7 @@ func TestRightsEndAnOpenLook(t *testing.T) {
 
 // A machine's people who may only look on from now on are asked to look anew, as such; who may not at all, is told.
 func TestRoleEndsAnOpenLook(t *testing.T) {
-	n := open(t, testConfig(t, "atlas"))
+	n := openPlain(t)
 	n.testDo(t, board.VTokenCreate, board.TokenCreate{ID: board.HashSecret("boss"), Role: "manager", TTL: 3600})
 	cfg := testConfig(t, "borea") // somebody must manage the fleet
 	cfg.Token = joinToken(t, n)
@@ -147,7 +162,7 @@ func TestRoleEndsAnOpenLook(t *testing.T) {
 
 // A machine shows so many terminals at a time, and says so to who asks for one more; who leaves makes room.
 func TestTerminalsAreBounded(t *testing.T) {
-	n := open(t, testConfig(t, "atlas"))
+	n := openPlain(t)
 	n.termsOpen.Store(termsAtOnce - 1) // all but one are others'
 	end := n.shellT(t, tty.Ask{ID: "last", Name: "ann"})
 	near, far := net.Pipe()
