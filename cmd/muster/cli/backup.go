@@ -256,8 +256,14 @@ While a majority of the voters can come back, let them come back: nothing is los
      they had in raft.asideN, and fetch the state anew. At once, and also while they are a majority: give each before its start
                                                            muster recover --follow --yes --why TEXT
 
-A node that was recovered beside a fleet that works is refused by it, with an alarm. It comes back the same way: stop it,
-recover --follow --yes, start it.
+Each way, when and what it does:
+
+  --list FOLDER...  any time, on stopped nodes: compares eras, logs and states, changes nothing
+  --yes             most voters are lost for good: this node is the only voter of a new era, of its state and all of its log
+  --from STORE      ... of a state that was set aside in the folder before, in place of the one in use
+  --without-log     ... of the state alone, when recover says that the log cannot be read: what the log held beyond it is lost
+  --follow          another goes on, and not this node: it sets aside all it has, and takes the others' state at its next start.
+                    Also for one that was recovered beside a fleet that works, which refuses it with an alarm
 
 What only lost machines had is lost: words that were acknowledged, too. Nothing runs again by itself: runs that were
 running have ended as "lost", their sessions are stopped where they still live, and numbers of cards and runs go on

@@ -277,8 +277,3 @@ func (d *diagnosis) peers() {
 		}
 	}
 }
-
-// Failed tells whether a finding is an error.
-func Failed(list []Finding) bool {
-	return slices.ContainsFunc(list, func(f Finding) bool { return f.Severity == Error })
-}
