@@ -13,6 +13,10 @@ import (
 )
 
 // LogStore is what the store needs of the log on disk. *logstore.Log is one, raftstoretest has one in memory.
+//
+// Its methods may be called at the same time. Above all Set and SetUint64, with Raft's term and vote, run beside a
+// StoreLogs: the leader's own entry is written by a goroutine of its own ([ahead]), and Raft does not wait for it when
+// it votes. Writes of entries, and DeleteRange, come one at a time and in their order.
 type LogStore interface {
 	raft.LogStore
 	raft.StableStore

@@ -125,6 +125,40 @@ func TestLatchAmongManyWriters(t *testing.T) {
 	})
 }
 
+// Entries and stable values are written at the same time: the leader's own entry is on its way to the disk while Raft
+// writes a term and a vote. Each is there, also after the log was opened again.
+func TestStableValuesBesideEntries(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind Kind) {
+		l := mustOpen(t, kind, t.TempDir(), Options{})
+		var wg sync.WaitGroup
+		wg.Go(func() { mustStoreEach(t, l, 1, 100) })
+		wg.Go(func() {
+			for i := range uint64(100) {
+				if err := errors.Join(l.SetUint64([]byte("term"), i), l.Set([]byte("vote"), []byte{byte(i)})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Wait()
+		l = reopen(t, l)
+		wantRange(t, l, 1, 100)
+		term, err := l.GetUint64([]byte("term"))
+		vote, err2 := l.Get([]byte("vote"))
+		if err != nil || err2 != nil || term != 99 || len(vote) != 1 || vote[0] != 99 {
+			t.Errorf("term %d (%v), vote %v (%v)", term, err, vote, err2)
+		}
+	})
+}
+
+// mustStoreEach stores entries one by one.
+func mustStoreEach(t *testing.T, l *Log, from, to uint64) {
+	for i := from; i <= to; i++ {
+		if err := l.StoreLogs(entries(i, i)); err != nil {
+			t.Errorf("entry %d: %v", i, err)
+		}
+	}
+}
+
 // hanging is an inner store whose writes wait.
 type hanging struct {
 	inner
