@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"muster/board"
 )
@@ -47,8 +48,12 @@ func (n *run) kept() string {
 		return ""
 	}
 	found := ""
+	since := proc.ModTime()
+	if n.spec.SessionID != "" {
+		since = time.Time{} // its file may be an old one, in a folder that has not changed
+	}
 	for _, path := range f.Paths {
-		for _, file := range globIn(path, n.spec.Env) {
+		for _, file := range globIn(path, n.spec.Env, since) {
 			st, err := os.Stat(file)
 			if err != nil || st.ModTime().Before(proc.ModTime()) {
 				continue
@@ -66,18 +71,28 @@ func (n *run) kept() string {
 	return found
 }
 
-// globIn are the files of a pattern that begins with a variable of an environment;
-// none when it is not set there.
-func globIn(pattern string, env []string) []string {
+// globIn are the files of a pattern that begins with a variable of an environment, none when it is not set there: of
+// the folders in which something was made since a moment, so that the sessions of years are not looked through.
+func globIn(pattern string, env []string, since time.Time) (files []string) {
 	name, rest, ok := strings.Cut(strings.TrimPrefix(pattern, "$"), "/")
 	if !ok {
 		return nil
 	}
 	for _, e := range env {
-		if value, is := strings.CutPrefix(e, name+"="); is && filepath.IsAbs(value) {
-			files, _ := filepath.Glob(filepath.Join(escapeGlob(value), rest)) // a bad pattern finds nothing
-			return files
+		value, is := strings.CutPrefix(e, name+"=")
+		if !is || !filepath.IsAbs(value) {
+			continue
 		}
+		pattern = filepath.Join(escapeGlob(value), rest)
+		dirs, _ := filepath.Glob(filepath.Dir(pattern)) // a bad pattern finds nothing
+		for _, dir := range dirs {
+			if st, err := os.Stat(dir); err != nil || st.ModTime().Before(since) {
+				continue
+			}
+			in, _ := filepath.Glob(filepath.Join(escapeGlob(dir), filepath.Base(pattern)))
+			files = append(files, in...)
+		}
+		return files
 	}
 	return nil
 }

@@ -62,6 +62,11 @@ func TestSessionIDFromItsFile(t *testing.T) {
 	if got := n.told(); got != "mine" {
 		t.Errorf("its file tells %q", got)
 	}
+	dir := filepath.Join(home, "sessions", "1")
+	must(t, os.Chtimes(dir, time.Time{}, began.ModTime().Add(-time.Hour)))
+	if got := n.told(); got != "" {
+		t.Errorf("a folder of before it began was looked through: %q", got)
+	}
 	write("another.jsonl", meta("another", "/w"))
 	if got := n.told(); got != "" {
 		t.Errorf("of two it takes %q", got)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
@@ -32,6 +33,7 @@ func (n *testNodeT) attach(run string, readOnly bool) *watcherT {
 	cmd.Dir, cmd.Env = dir, []string{"TERM=xterm", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"}
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 100})
 	must(n.t, err)
+	must(n.t, syscall.SetNonblock(int(tty.Fd()), true)) // else its end waits for who reads it, who waits for something to read
 	w := &watcherT{tty: tty, over: make(chan struct{})}
 	go func() {
 		defer close(w.over)

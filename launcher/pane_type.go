@@ -69,6 +69,7 @@ func (r *Reconciler) typeTexts(n *run, st paneState, s *seen) (files []*item) {
 		err = r.typeText(whole, id, t.body)
 		r.post(func() {
 			n.takesAgain(r)
+			n.typedAt = r.cfg.Now()
 			r.awaitReading(n, t, err)
 		})
 	})

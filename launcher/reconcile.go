@@ -244,17 +244,25 @@ func (r *Reconciler) Contact() {
 	r.Wake()
 }
 
+// extendBy: the part of a lease by which a deadline moves before its keeper is told.
+const extendBy = 8
+
 // extender tells new deadlines to one keeper, beside the loop and beside the other
 // keepers: one that does not read (it is frozen) must hold up neither the others'
 // starts nor their deadlines. It ends with the link.
+//
+// A contact comes several times a second, and a message wakes the keeper: it is told when its deadline moves by a good
+// part of the lease. What it has is never later than the contact allows, and at most that part earlier.
 func (r *Reconciler) extender(l held) {
 	defer r.wg.Done()
+	var told lease.Instant
 	for {
-		if at, ok := r.cfg.Clock().Deadline(l.lease); ok {
+		if at, ok := r.cfg.Clock().Deadline(l.lease); ok && (told == 0 || at.Sub(told) >= l.lease/extendBy) {
 			if err := l.Extend(at); err != nil {
 				l.Close() // found again by its socket, if it lives
 				return
 			}
+			told = at
 		}
 		select {
 		case <-l.extend:

@@ -59,6 +59,12 @@ type run struct {
 	learned bool           // what an earlier life told of its pane is known
 	looked  int            // its pane's state (News) in which its screen was looked at for a choice
 	choice  bool           // and there was one
+	takes   bool           // or it waited for text
+	unasked string         // the question that its user broke off
+	typedAt lease.Instant  // when something was typed into its pane last
+	sought  string         // what was to be told of it when its session's id was looked for last
+	found   string         // that id
+	seeking bool           // it is being looked for
 	quietAt time.Time      // since when its pane is quiet
 	moveAt  time.Time      // since when it is not
 	passed  bool           // its session carries a later run

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"muster/board"
@@ -21,6 +20,7 @@ type turnState struct {
 	Says  string        `json:"says,omitempty"`  // what it asks, or what limit it is at
 	Until int64         `json:"until,omitempty"` // end of that limit, ms since the epoch; 0: not known
 	At    lease.Instant `json:"at,omitempty"`    // when, by the keeper's clock
+	Ends  bool          `json:"ends,omitempty"`  // its program tells the ends of turns only
 	Heard heardTexts    `json:"heard,omitzero"`  // marks of the texts that it took last, newest first
 }
 
@@ -35,8 +35,8 @@ func (t turnState) after(said *turnState, now lease.Instant) turnState {
 		copy(t.Heard[1:], t.Heard[:])
 		t.Heard[0] = m
 	}
-	if said.Turn != "" && (said.Turn != t.Turn || said.Says != t.Says || said.Until != t.Until) {
-		t.Turn, t.Says, t.Until, t.At = said.Turn, said.Says, said.Until, now
+	if said.Turn != "" && (said.Ends || said.Turn != t.Turn || said.Says != t.Says || said.Until != t.Until) {
+		t.Turn, t.Says, t.Until, t.At, t.Ends = said.Turn, said.Says, said.Until, now, said.Ends
 	}
 	return t
 }
@@ -117,7 +117,7 @@ func turnOf(raw []byte) (said turnState, ok bool) {
 		if w.Type != "agent-turn-complete" {
 			return said, false
 		}
-		said.Turn = board.TurnIdle
+		said.Turn, said.Ends = board.TurnIdle, true
 		if n := len(w.Messages); n > 0 {
 			said.Heard[0] = markOf(w.Messages[n-1])
 		}
@@ -146,30 +146,3 @@ func shortText(s string) string {
 	}
 	return strings.ToValidUTF8(s[:maxSaid-3], "") + "..."
 }
-
-// doing is what a pane's session is doing, as far as its keeper tells it. A program that asks a person does so until a
-// hook says more: its pane may move all the while (Claude Code's dialog blinks). Without any hook, a pane that has been quiet for
-// idleAfter is idle. next is when to look again by the clock, 0: not.
-func (st *paneState) doing(quietFor, movesFor time.Duration) (turn, says string, until int64, next time.Duration) {
-	t := &st.Turn
-	switch {
-	case t.Turn != "":
-		return t.Turn, t.Says, t.Until, 0
-	case !st.Shown && !st.Quiet:
-		return "", "", 0, 0
-	case st.Quiet && quietFor < idleAfter:
-		return "", "", 0, idleAfter - quietFor
-	case st.Quiet:
-		return board.TurnIdle, "", 0, 0
-	case movesFor < busyAfter:
-		return "", "", 0, busyAfter - movesFor
-	}
-	return board.TurnBusy, "", 0, 0
-}
-
-// How long a pane whose program has no hooks is quiet until it counts as idle, and moves until it counts as busy: a
-// line now and then is no turn.
-const (
-	idleAfter = 20 * time.Second
-	busyAfter = 4 * time.Second
-)

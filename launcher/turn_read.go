@@ -117,7 +117,7 @@ func (r *Reconciler) lookForChoice(n *run, news int) (known bool) {
 		defer cancel()
 		_, err := r.takesText(ctx, link, ready)
 		r.post(func() {
-			n.typing, n.looked, n.choice = false, news, errors.Is(err, errChoice)
+			n.typing, n.looked, n.choice, n.takes = false, news, errors.Is(err, errChoice), err == nil
 			r.Wake()
 		})
 	})

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,7 +18,11 @@ func (r *Reconciler) tellTurn(n *run, st *paneState) {
 	}
 	now := time.Now()
 	quietFor, movesFor := n.moves(st, now)
-	turn, says, until, next := st.doing(quietFor, movesFor)
+	if known := r.asksNoMore(n, st, quietFor); !known {
+		return
+	}
+	m := moved{quiet: quietFor, moves: movesFor, said: max(r.cfg.Now().Sub(st.Turn.At), 0), typed: n.typedAt > st.Turn.At}
+	turn, says, until, next := st.doing(m)
 	if next > 0 {
 		n.lookAgain(next)
 	}
@@ -29,8 +34,8 @@ func (r *Reconciler) tellTurn(n *run, st *paneState) {
 			turn, says = board.TurnPermission, "it asks to choose; see its pane"
 		}
 	}
-	key := turn + "\n" + says
-	if turn == "" || n.saw == key {
+	key := turnKey(turn, says, until)
+	if turn == "" || n.saw == key || !r.lookForSession(n, key) {
 		return
 	}
 	rep := &board.Report{Kind: board.ReportIdle, Run: n.id}
@@ -42,18 +47,21 @@ func (r *Reconciler) tellTurn(n *run, st *paneState) {
 	}
 	ago := quietFor
 	if st.Turn.At != 0 && turn == st.Turn.Turn {
-		ago = max(r.cfg.Now().Sub(st.Turn.At), 0)
+		if ago = m.said; st.Turn.Ends && st.Quiet {
+			ago = min(ago, quietFor)
+		}
 	} else if rep.Kind == board.ReportBusy {
 		ago = 0
 	}
-	if n.spec.SessionID == "" {
-		rep.Session = n.told() // it may be known by now, and a pane that is kept does not end
-	}
+	rep.Session = n.found
 	n.saw = key
 	it := r.note(n.id, rep)
 	it.At, it.Wall = it.At.Add(-ago), it.Wall-ago.Milliseconds()
 	r.fileNotes([]*item{it})
 }
+
+// turnKey tells what was told last from news; a limit whose end moves is news.
+func turnKey(turn, says string, until int64) string { return fmt.Sprint(turn, "\n", says, "\n", until) }
 
 // moves is since when a pane is quiet, or is not. How long it had been quiet when this node met it, its log tells.
 func (n *run) moves(st *paneState, now time.Time) (quietFor, movesFor time.Duration) {
@@ -72,4 +80,25 @@ func (n *run) moves(st *paneState, now time.Time) (quietFor, movesFor time.Durat
 		}
 	}
 	return now.Sub(n.quietAt), 0
+}
+
+// lookForSession looks, once for each thing that is told of a session whose id is not known, whether its program has
+// told it by now: a pane that is kept does not end. It reads files, beside the loop. False: it is being looked for.
+func (r *Reconciler) lookForSession(n *run, key string) (known bool) {
+	if n.spec.SessionID != "" || n.spec.SessionKey == "" || n.found != "" || n.sought == key {
+		return true
+	}
+	if n.seeking {
+		return false
+	}
+	n.seeking = true
+	x := run{dir: n.dir, spec: n.spec}
+	r.wg.Go(func() {
+		id := x.told()
+		r.post(func() {
+			n.seeking, n.sought, n.found = false, key, id
+			r.Wake()
+		})
+	})
+	return false
 }

@@ -53,34 +53,6 @@ func FuzzHookWord(f *testing.F) {
 	})
 }
 
-// SES-21: a program that asks does so until its hooks say more; without hooks a pane is quiet for a while, or moves for
-// a while, before that means something.
-func TestDoing(t *testing.T) {
-	asks := turnState{Turn: board.TurnPermission, Says: "may I?"}
-	for _, c := range []struct {
-		name       string
-		st         paneState
-		quiet, mov time.Duration
-		turn       string
-		next       time.Duration
-	}{
-		{"nothing is known", paneState{}, 0, time.Hour, "", 0},
-		{"it asks", paneState{Shown: true, Quiet: true, Turn: asks}, time.Second, 0, board.TurnPermission, 0},
-		{"it asks, and its dialog blinks", paneState{Shown: true, Turn: asks}, 0, time.Hour, board.TurnPermission, 0},
-		{"hooks say it is idle, its clock moves", paneState{Shown: true, Turn: turnState{Turn: board.TurnIdle}}, 0, time.Hour, board.TurnIdle, 0},
-		{"hooks say it works, and nothing moves", paneState{Shown: true, Quiet: true, Turn: turnState{Turn: board.TurnBusy}}, time.Hour, 0, board.TurnBusy, 0},
-		{"quiet for a moment", paneState{Shown: true, Quiet: true}, 2 * time.Second, 0, "", idleAfter - 2*time.Second},
-		{"quiet", paneState{Quiet: true}, idleAfter, 0, board.TurnIdle, 0},
-		{"a line", paneState{Shown: true}, 0, time.Second, "", busyAfter - time.Second},
-		{"it moves", paneState{Shown: true}, 0, busyAfter, board.TurnBusy, 0},
-	} {
-		turn, says, _, next := c.st.doing(c.quiet, c.mov)
-		if turn != c.turn || next != c.next || (says != "") != (turn == board.TurnPermission) {
-			t.Errorf("%s: %q (%q), again in %v; want %q, %v", c.name, turn, says, next, c.turn, c.next)
-		}
-	}
-}
-
 // The marks of the newest texts stay, whatever else is said.
 func TestHeardTexts(t *testing.T) {
 	var st turnState
