@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"time"
 
 	"muster/board"
 )
@@ -22,9 +21,21 @@ const HeaderHash = "Muster-State"
 // backup gives the whole state as one file, to managers. The state is read into a
 // file without a name first: no reading of it waits for the caller's network.
 func (h *handler) backup(w http.ResponseWriter, r *http.Request) {
+	c, err := h.caller(r)
+	if err == nil {
+		err = h.manages(r, &c)
+	}
+	if err == nil {
+		err = h.transfers.take()
+	}
+	if err != nil {
+		h.refuse(w, c, err)
+		return
+	}
+	defer h.transfers.give() // when it was sent: until then it takes room on the disk
 	f, state, err := h.backupFile(r)
 	if err != nil {
-		send(w, nil, unread, err, "")
+		h.refuse(w, c, err)
 		return
 	}
 	defer f.Close()
@@ -33,29 +44,10 @@ func (h *handler) backup(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", backupType)
 	w.Header().Set(HeaderHash, state)
-	rc := http.NewResponseController(w)
-	buf := make([]byte, 256<<10)
-	for {
-		n, err := f.Read(buf)
-		_ = rc.SetWriteDeadline(time.Now().Add(pieceTime))
-		if _, werr := w.Write(buf[:n]); werr != nil || err != nil {
-			return
-		}
-	}
+	sendFile(w, f)
 }
 
 func (h *handler) backupFile(r *http.Request) (*os.File, string, error) {
-	c, err := h.caller(r)
-	if err == nil {
-		err = h.manages(r, &c)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	if err := h.transfers.take(); err != nil {
-		return nil, "", err
-	}
-	defer h.transfers.give()
 	f, err := os.CreateTemp(h.b.Info().Data, ".backup-") // on the disk that holds the state: a temporary folder may be memory
 	if err != nil {
 		return nil, "", fmt.Errorf("backup: %w", err)
@@ -74,21 +66,18 @@ func (h *handler) backupFile(r *http.Request) (*os.File, string, error) {
 
 // manages refuses whoever is not a manager: a backup holds every board.
 func (h *handler) manages(r *http.Request, c *caller) error {
-	refused := board.Errorf(board.Refused, "only a manager takes a backup: it holds every board").WithHint("see: muster token create --role manager")
+	refused := board.Errorf(board.Refused, "only a manager takes a backup: it holds every board").WithCheck(board.CheckRole).WithHint("see: muster token create --role manager")
 	switch h.door {
 	case DoorSession:
 		return refused
 	case DoorToken:
-		return h.look(r.Context(), func(v board.View) error {
-			k, err := board.Usable(v, c.secret, max(v.Time(), time.Now().UnixMilli()))
-			switch {
-			case err != nil:
-				return err
-			case k.Role != "manager" || k.Board != "":
-				return refused
-			}
-			return nil
-		})
+		if err := h.knowToken(r.Context(), c); err != nil {
+			return err
+		}
+		if c.role != "manager" || c.board != "" {
+			return refused
+		}
+		return nil
 	}
 	return h.look(r.Context(), func(v board.View) error {
 		if n := board.GetNode(v, c.actor.Node); n != nil && n.SocketRole() != "manager" {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 
@@ -24,6 +25,12 @@ func (h *handler) denied(c caller, err error) {
 	if d, ok := h.b.(Denier); ok && kind != "" {
 		d.Denied(kind, orElse(c.actor.Name, "a stranger"), e.Message)
 	}
+}
+
+// refuse answers a request that is not wrapped, and tells of a denial.
+func (h *handler) refuse(w http.ResponseWriter, c caller, err error) {
+	h.denied(c, err)
+	send(w, nil, unread, err, "")
 }
 
 // pace lets so many through at once and so many a second afterwards.

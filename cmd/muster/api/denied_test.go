@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"errors"
+	"io"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"testing"
 
@@ -97,6 +99,13 @@ func TestDenialsAreTold(t *testing.T) {
 	defer sock.Close()
 	user := &api.Client{Socket: dir + "/muster.sock"}
 	stranger := &api.Client{Dial: dialTo(srv.Listener.Addr().String()), Auth: "Bearer guess"}
+	f.Must(apitest.Manager(), board.VTokenCreate, board.TokenCreate{ID: board.HashSecret("web"), Role: "member", Board: "web"})
+	bound := &api.Client{Dial: dialTo(srv.Listener.Addr().String()), Auth: "Bearer web"}
+	live := &api.Client{Socket: dir + "/session.sock", Auth: "Run d-2.1:s2"}
+	backup := func(c *api.Client) error {
+		_, _, err := c.Backup(t.Context(), false, io.Discard, func(int64) {})
+		return err
+	}
 	over := &api.Client{Socket: dir + "/session.sock", Auth: "Run d-1.1:s1"}
 	for i, c := range []struct {
 		kind string
@@ -108,6 +117,11 @@ func TestDenialsAreTold(t *testing.T) {
 		{board.CheckToken, func() error { _, err := stranger.Get(t.Context(), "/v1/events?follow=true", nil); return err }},
 		{board.CheckToken, func() error { _, err := stranger.Do(t.Context(), board.VBarrier, nil, f.MintID(), false); return err }},
 		{board.CheckToken, func() error { _, err := stranger.Get(t.Context(), "/v1/boards/default/export", nil); return err }},
+		{board.CheckToken, func() error { return backup(stranger) }},
+		{board.CheckRole, func() error { return backup(bound) }},
+		{board.CheckScope, func() error { _, err := bound.Export(t.Context(), "default", io.Discard); return err }},
+		{board.CheckRole, func() error { _, err := live.Export(t.Context(), "default", io.Discard); return err }},
+		{board.CheckToken, func() error { _, _, err := stranger.Terminal(t.Context(), url.Values{"card": {"d-2"}}); return err }},
 		{board.CheckSuperseded, func() error { _, err := over.Get(t.Context(), "/v1/cards/d-1", nil); return err }},
 	} {
 		if err := c.call(); err == nil {

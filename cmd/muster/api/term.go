@@ -39,9 +39,9 @@ func (h *handler) terminal(w http.ResponseWriter, r *http.Request) {
 			h.log.Error("panic in a terminal", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	q, err := h.termAsk(r)
+	q, c, err := h.termAsk(r)
 	if err != nil {
-		send(w, nil, unread, err, "")
+		h.refuse(w, c, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), termTime)
@@ -68,8 +68,8 @@ func (h *handler) terminal(w http.ResponseWriter, r *http.Request) {
 	relay(near, ahead.Reader, far)
 }
 
-func (h *handler) termAsk(r *http.Request) (q TermAsk, err error) {
-	c, err := h.caller(r)
+func (h *handler) termAsk(r *http.Request) (q TermAsk, c caller, err error) {
+	c, err = h.caller(r)
 	if err == nil {
 		err = termAsks.check(r)
 	}
@@ -77,10 +77,10 @@ func (h *handler) termAsk(r *http.Request) (q TermAsk, err error) {
 		err = h.mayRead(r, &c)
 	}
 	if err != nil {
-		return q, err
+		return q, c, err
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), tty.Protocol) {
-		return q, board.Errorf(board.Invalid, "a terminal is asked for with Upgrade: %s", tty.Protocol).WithHint("use: muster attach CARD")
+		return q, c, board.Errorf(board.Invalid, "a terminal is asked for with Upgrade: %s", tty.Protocol).WithHint("use: muster attach CARD")
 	}
 	v := r.URL.Query()
 	cols, _ := strconv.Atoi(v.Get("cols"))
@@ -89,9 +89,9 @@ func (h *handler) termAsk(r *http.Request) (q TermAsk, err error) {
 		Name: c.actor.Name, Secret: c.secret, ReadOnly: v.Get("read_only") == "true", Term: clip(v.Get("term")), Color: v.Get("color") == "true",
 		Size: tty.Size{Cols: uint16(min(cols, tty.MaxSide)), Rows: uint16(min(rows, tty.MaxSide))}}}
 	if q.Card == "" && (!q.Shell || q.Machine == "") {
-		return q, board.Errorf(board.Invalid, "a terminal of what? name a card, or a machine for a shell")
+		return q, c, board.Errorf(board.Invalid, "a terminal of what? name a card, or a machine for a shell")
 	}
-	return q, nil
+	return q, c, nil
 }
 
 // relay passes bytes on between two connections until either ends. Each holds up the other: nothing

@@ -93,13 +93,27 @@ func (f *BoardFile) bad(n int, format string, a ...any) error {
 // export gives a board as one file. The state is read in one go into a file
 // without a name, and no reader of it waits for the caller's network.
 func (h *handler) export(w http.ResponseWriter, r *http.Request) {
+	c, err := h.mayExport(r)
+	if err == nil {
+		err = h.transfers.take()
+	}
+	if err != nil {
+		h.refuse(w, c, err)
+		return
+	}
+	defer h.transfers.give() // when it was sent: until then it takes room on the disk
 	f, err := h.exportFile(r)
 	if err != nil {
-		send(w, nil, unread, err, "")
+		h.refuse(w, c, err)
 		return
 	}
 	defer f.Close()
 	w.Header().Set("Content-Type", exportType)
+	sendFile(w, f)
+}
+
+// sendFile sends a file piece by piece, each in its own time: nobody has to take all of it soon.
+func sendFile(w http.ResponseWriter, f *os.File) {
 	rc := http.NewResponseController(w)
 	buf := make([]byte, 256<<10)
 	for {
@@ -111,25 +125,22 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *handler) exportFile(r *http.Request) (*os.File, error) {
+// mayExport says who asks for a board's file, and why they may not.
+func (h *handler) mayExport(r *http.Request) (caller, error) {
 	c, err := h.caller(r)
 	if err == nil {
 		err = h.mayRead(r, &c)
 	}
-	if err != nil {
-		h.denied(c, err)
-		return nil, err
+	switch {
+	case err != nil:
+		return c, err
+	case c.run != "":
+		return c, board.Errorf(board.Refused, "a session exports no boards").WithCheck(board.CheckRole)
 	}
-	if c.run != "" {
-		return nil, board.Errorf(board.Refused, "a session exports no boards").WithCheck(board.CheckRole)
-	}
-	if err := c.sees(r.PathValue("slug")); err != nil {
-		return nil, err
-	}
-	if err := h.transfers.take(); err != nil {
-		return nil, err
-	}
-	defer h.transfers.give()
+	return c, c.sees(r.PathValue("slug"))
+}
+
+func (h *handler) exportFile(r *http.Request) (*os.File, error) {
 	f, err := os.CreateTemp("", "muster-export")
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
@@ -171,7 +182,7 @@ func (s slots) take() error {
 	case s <- struct{}{}:
 		return nil
 	default:
-		return board.Errorf(board.Unavailable, "%d boards are being exported or imported here already", cap(s)).WithHint("try again in a moment")
+		return board.Errorf(board.Unavailable, "%d boards or backups are being written or read here already", cap(s)).WithHint("try again in a moment")
 	}
 }
 
@@ -189,12 +200,12 @@ func (h *handler) importFile(w http.ResponseWriter, r *http.Request) (any, uint6
 	if err == nil && h.door == DoorToken {
 		err = h.knowToken(r.Context(), &c)
 	}
+	if err == nil && c.run != "" {
+		err = board.Errorf(board.Refused, "a session imports no boards").WithCheck(board.CheckRole)
+	}
 	if err != nil {
 		h.denied(c, err)
 		return nil, 0, err
-	}
-	if c.run != "" {
-		return nil, 0, board.Errorf(board.Refused, "a session imports no boards")
 	}
 	if err := h.transfers.take(); err != nil {
 		return nil, 0, err

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -192,4 +193,49 @@ func FuzzBoardFile(f *testing.F) {
 			all.WriteByte('\n')
 		}
 	})
+}
+
+// heavy is a fleet whose backup is more than a connection holds.
+type heavy struct {
+	*apitest.Fleet
+	dir string
+}
+
+func (h heavy) Info() api.Info {
+	i := h.Fleet.Info()
+	i.Data = h.dir
+	return i
+}
+
+func (h heavy) Backup(_ context.Context, f *os.File, _ bool) (string, error) {
+	return "hash", f.Truncate(64 << 20)
+}
+
+// Who reads slowly keeps their place: so many files lie on the disk at a time, and no more.
+func TestSlowReadersAreBounded(t *testing.T) {
+	f := apitest.Story()
+	f.Must(apitest.Manager(), board.VTokenCreate, board.TokenCreate{ID: board.HashSecret("boss"), Role: "manager"})
+	srv := httptest.NewServer(api.Handler(heavy{f, t.TempDir()}, api.DoorToken, nil))
+	defer srv.Close()
+	ask := func() *http.Response {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/v1/backup", nil)
+		req.Header.Set("Authorization", "Bearer boss")
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	for range 4 {
+		res := ask()
+		defer res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			t.Fatalf("HTTP %d", res.StatusCode)
+		}
+	}
+	res := ask()
+	defer res.Body.Close()
+	if b, _ := io.ReadAll(res.Body); res.StatusCode == http.StatusOK || !strings.Contains(string(b), "already") {
+		t.Errorf("one more: HTTP %d, %.200q", res.StatusCode, b)
+	}
 }

@@ -52,7 +52,7 @@ func (h *handler) gc(r *http.Request, c caller) (any, Fresh, error) {
 	var o GcOptions
 	err := h.look(r.Context(), func(v board.View) error {
 		if n := board.GetNode(v, c.actor.Node); n != nil && n.SocketRole() != "manager" {
-			return board.Errorf(board.Refused, "gc: users of this node's socket are %s, and it is for managers", n.SocketRole())
+			return board.Errorf(board.Refused, "gc: users of this node's socket are %s, and it is for managers", n.SocketRole()).WithCheck(board.CheckRole)
 		}
 		return nil
 	})
