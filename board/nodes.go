@@ -107,10 +107,15 @@ func validName(s string, most int) bool {
 }
 
 // nodeJoin adds a machine to the node list, which is the trust, by a token of role node.
+// Who was let in and has not started yet may ask again, with its key: the token is used once.
 func nodeJoin(t *tx) (any, *Error) {
 	a, err := args[NodeJoin](t)
 	if err != nil {
 		return nil, err
+	}
+	n := GetNode(t, a.Node.ID)
+	if n != nil && n.Generation == 0 && a.Node.ID == t.req.Actor.Node { // let in, and never started: the answer was lost on its way
+		return map[string]any{"generation": n.Generation, "fleet": GetFleet(t).ID}, nil
 	}
 	k := GetToken(t, HashSecret(a.Secret))
 	if err := k.usable(t.env.Now, "node"); err != nil {
@@ -119,7 +124,6 @@ func nodeJoin(t *tx) (any, *Error) {
 	if err := t.checkNode(&a.Node); err != nil {
 		return nil, err
 	}
-	n := GetNode(t, a.Node.ID)
 	if n == nil {
 		n = &Node{ID: a.Node.ID, Key: a.Node.Key, Role: RoleReplica, Local: orElse(k.Local, "manager"), Joined: t.env.Now}
 	}

@@ -103,12 +103,17 @@ func (t *tracked) Close() error {
 }
 
 // closeIf closes the connections of the peers that drop says; those without a
-// known peer are asked about with "".
+// known peer, and those at the door, are asked about with "": at the door a key need
+// not be listed, and each request is judged by itself.
 func (s *conns) closeIf(drop func(NodeID) bool) int {
 	s.mu.Lock()
 	byPeer := make(map[NodeID][]*tracked)
 	for t := range s.open {
-		byPeer[t.peer] = append(byPeer[t.peer], t)
+		id := t.peer
+		if t.door {
+			id = ""
+		}
+		byPeer[id] = append(byPeer[id], t)
 	}
 	s.mu.Unlock()
 	n := 0

@@ -65,6 +65,31 @@ func TestDoor(t *testing.T) {
 
 type ctxKey struct{}
 
+// A machine that joins shows a key that is not listed yet: while it waits for its answer another
+// may be let in, and the node list be looked at again. Its connection stands.
+func TestRecheckLeavesTheDoor(t *testing.T) {
+	f := newFleet(t)
+	a := f.start(nil)
+	c, err := DialDoor(ctxFor(t, 5*time.Second), newIdentityIn(t), a.Addr().String(), anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	in, err := a.DoorListener().Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	a.Recheck()
+	if _, err := in.Write([]byte("x")); err != nil {
+		t.Fatalf("the door's side was cut: %v", err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Errorf("the answer is lost: %v", err)
+	}
+}
+
 // The door's places are bounded and given back.
 func TestDoorLimit(t *testing.T) {
 	f := newFleet(t)

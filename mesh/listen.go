@@ -125,7 +125,6 @@ func (n *Node) handshake(raw net.Conn, host string) {
 		return
 	}
 	id, _ := peerOfState(c.ConnectionState())
-	t.setPeer(id)
 	if c.ConnectionState().NegotiatedProtocol == ALPNDoor {
 		if !t.enterDoor(host) {
 			n.refuse(t, host, fmt.Errorf("the door has %d places, half of them for one address, and none is free", n.cfg.DoorLimit))
@@ -135,6 +134,7 @@ func (n *Node) handshake(raw net.Conn, host string) {
 		n.door.offer(&Conn{Conn: c, peer: id, raw: t}, n.ctx.Done())
 		return
 	}
+	t.setPeer(id)
 	conn := &Conn{Conn: c, peer: id, raw: t}
 	if err := n.greetClient(conn, until); err != nil {
 		n.refuse(t, host, err)

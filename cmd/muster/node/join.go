@@ -56,7 +56,7 @@ func (n *Node) join(ctx context.Context) error {
 		return err
 	}
 	up.Addrs = []string{orElse(n.cfg.Advertise, n.cfg.Listen)}
-	ans, err := n.askIn(ctx, tok, joinMsg{Secret: tok.Secret, Node: up})
+	ans, err := n.askUntil(ctx, tok, joinMsg{Secret: tok.Secret, Node: up})
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,42 @@ func (n *Node) join(ctx context.Context) error {
 	return n.dir.save(n.mem)
 }
 
+// joinTime bounds how long a join is asked again whose answer was lost.
+const joinTime = 30 * time.Second
+
+// lostAnswer is a join that was sent, and of which nobody here knows what became.
+type lostAnswer struct{ error }
+
+func (e lostAnswer) Unwrap() error { return e.error }
+
+// askUntil asks again when the answer was lost: the fleet may have let this machine in, and
+// then lets it ask again. Nobody to be reached at all is told at once.
+func (n *Node) askUntil(ctx context.Context, tok *Token, msg joinMsg) (*joinAns, error) {
+	until, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	for wait := 200 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		ans, err := n.askIn(ctx, tok, msg)
+		var lost lostAnswer
+		if err == nil || !errors.As(err, &lost) {
+			return ans, err
+		}
+		n.cfg.Progress(fmt.Sprintf("the answer was lost (%v): asking again ...", lost.error))
+		select {
+		case <-time.After(wait):
+			if until.Err() == nil {
+				continue
+			}
+		case <-until.Done():
+		}
+		return nil, board.Errorf(board.Unavailable, "the fleet's answer to the join was lost, also for %s after: %v", joinTime, lost.error).
+			WithHint("the same command again goes on where this ended: a machine that was let in needs no other token")
+	}
+}
+
 // askIn asks the nodes of a token, one after the other, until one answers.
 func (n *Node) askIn(ctx context.Context, tok *Token, msg joinMsg) (*joinAns, error) {
 	var failed []string
+	var lost *lostAnswer
 	for _, p := range tok.Nodes {
 		for _, addr := range p.Addrs {
 			n.cfg.Progress(fmt.Sprintf("asking %s to let this machine in ...", addr))
@@ -80,11 +113,17 @@ func (n *Node) askIn(ctx context.Context, tok *Token, msg joinMsg) (*joinAns, er
 				return ans, nil
 			}
 			var refused *board.Error
-			if errors.As(err, &refused) && refused.Code != board.Unavailable {
+			if errors.As(err, &refused) && refused.Code != board.Unavailable && refused.Code != board.UnknownOutcome {
 				return nil, refused
+			}
+			if l := (lostAnswer{}); errors.As(err, &l) {
+				lost = &l
 			}
 			failed = append(failed, fmt.Sprintf("%s: %v", addr, err))
 		}
+	}
+	if lost != nil {
+		return nil, *lost
 	}
 	return nil, board.Errorf(board.Unavailable, "no node of the fleet could be reached: %s", strings.Join(failed, "; ")).
 		WithHint("is the fleet up, and its address reachable from here? A fleet on other machines needs: muster up --listen IP:PORT")
@@ -105,6 +144,10 @@ func (n *Node) joinAt(ctx context.Context, id, addr string, msg joinMsg) (*joinA
 	defer conn.Close()
 	var ans *joinAns
 	if err := postDoor(ctx, conn, "join", msg, &ans); err != nil {
+		var said *board.Error
+		if !errors.As(err, &said) || said.Code == board.Unavailable || said.Code == board.UnknownOutcome {
+			err = lostAnswer{err}
+		}
 		return nil, err
 	}
 	if ans == nil {
