@@ -20,6 +20,10 @@ const (
 	beatEvery = time.Second
 	// Silence is how long a side that hears nothing waits until the link counts as stopped.
 	Silence = 5 * time.Second
+	// late is how old the beat may be that typed bytes are marked with. It is less than what any
+	// side waits before it tells that the link has stopped: a stop may be seen on the way earlier
+	// than by silence, and what was typed before that was told must not arrive after it.
+	late = 3 * time.Second
 )
 
 // Bounds in bytes.

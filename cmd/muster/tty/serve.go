@@ -200,7 +200,7 @@ func (s *host) fresh(beat uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, ok := s.beats[beat]
-	return ok && s.Now()-at <= Silence
+	return ok && s.Now()-at <= late
 }
 
 // feed gives the program what was typed, in its own time.
