@@ -218,7 +218,7 @@ func (m *machine) start(extra ...string) {
 	}
 	argv = append(append([]string{}, m.prefix...), append([]string{cmp.Or(m.binary, binary)}, argv...)...)
 	m.cmd = exec.Command(argv[0], argv[1:]...)
-	m.cmd.Env = append(os.Environ(), m.env...)
+	m.cmd.Env = append(append(os.Environ(), "SHELL=/bin/sh", "ENV="), m.env...) // no shell waits for a person's own start files
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := os.OpenFile(m.out, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
