@@ -139,12 +139,12 @@ const screenWait = time.Second
 func (s *Screen) Close() error {
 	var err error
 	s.once.Do(func() {
-		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGHUP) // not reaped before s.over: the pid is its own
+		_ = s.cmd.Process.Signal(syscall.SIGHUP) // nothing when it has ended: by then its pid, and its group, may be another's
 		err = s.f.Close()
 		select {
 		case <-s.over:
 		case <-time.After(screenWait):
-			_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+			_ = s.cmd.Process.Kill()
 			<-s.over
 		}
 	})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,6 +75,9 @@ func (a *app) backupCmd() *cobra.Command {
 				return usagef("where to? give FILE, or let it flow: muster backup - > FILE")
 			}
 			_, err := take(a.io.Out)
+			if e := new(board.Error); n > 0 && errors.As(err, &e) {
+				return board.Errorf(e.Code, "%s", e.Message).WithHint("what was written is a cut file: throw it away; try again, see: muster status")
+			}
 			return err
 		}
 		if _, err := a.exportTo(args[0], take); err != nil {

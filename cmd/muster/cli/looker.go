@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
 	"os/signal"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,8 +30,22 @@ type looker struct {
 
 	term   *tty.Terminal
 	typed  chan []byte
+	screen oneWriter // out, for what is shown and for what is told
 	opened tty.Opened
 	keys   tty.Keys
+}
+
+// oneWriter writes one thing after the other.
+type oneWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (o *oneWriter) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(b)
 }
 
 // againWait is between two tries to find a link again.
@@ -54,7 +70,7 @@ func (l *looker) run(ctx context.Context) (text string, err error) {
 		return "", board.Errorf(board.Refused, "%s needs a terminal: %v", l.verb, err)
 	}
 	defer l.term.Close() // also of a panic
-	l.typed = make(chan []byte)
+	l.typed, l.screen.w = make(chan []byte), l.out
 	go l.read()
 	for {
 		err := l.show(ctx, conn)
@@ -140,15 +156,18 @@ func (l *looker) read() {
 func (l *looker) show(ctx context.Context, conn net.Conn) error {
 	link := tty.NewLink(conn)
 	end := make(chan error, 1)
-	go func() { end <- link.Run(ctx, l.out) }()
+	go func() { end <- link.Run(ctx, &l.screen) }()
 	if l.opened.Why != "" {
 		l.tell("read only: " + l.opened.Why)
 	}
-	for {
+	for typed := l.typed; ; {
 		select {
-		case b, ok := <-l.typed:
+		case b, ok := <-typed:
 			switch {
-			case !ok || l.keys.Leaves(b, l.opened.ReadOnly):
+			case !ok:
+				typed = nil // its end comes once
+				link.Leave()
+			case l.keys.Leaves(b, l.opened.ReadOnly):
 				link.Leave()
 			case !l.opened.ReadOnly && !link.Type(b):
 				l.tell("\a")
@@ -230,10 +249,10 @@ func (l *looker) tellLost(since time.Time, why string) {
 // tell shows a line over the lowest of the terminal, and leaves the cursor where it was.
 func (l *looker) tell(text string) {
 	if text == "\a" {
-		_, _ = l.out.WriteString(text)
+		_, _ = l.screen.Write([]byte(text))
 		return
 	}
 	size := l.term.Size()
 	text = fmt.Sprintf("%.*s", max(int(size.Cols)-1, 1), oneLine(" muster: "+text+" "))
-	_, _ = fmt.Fprintf(l.out, "\x1b7\x1b[r\x1b[%d;1H\x1b[0;7m%s\x1b[0m\x1b[K\x1b8", size.Rows, text)
+	_, _ = fmt.Fprintf(&l.screen, "\x1b7\x1b[r\x1b[%d;1H\x1b[0;7m%s\x1b[0m\x1b[K\x1b8", size.Rows, text)
 }
