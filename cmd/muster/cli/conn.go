@@ -95,13 +95,23 @@ func (a *app) token(word string) (string, error) {
 				break
 			}
 		}
-		return strings.TrimSpace(b.String()), nil
+		return tokenIn("stdin", b.String())
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("token: %w", err)
 	}
-	return strings.TrimSpace(string(b)), nil
+	return tokenIn("token file "+file, string(b))
+}
+
+// tokenIn is the token that a text holds. None is an error: up would take it for no join,
+// and make a fleet of its own.
+func tokenIn(what, text string) (string, error) {
+	tok := strings.TrimSpace(text)
+	if tok == "" {
+		return "", usagef("%s is empty; it must hold a token, as muster token create prints it", oneLine(what))
+	}
+	return tok, nil
 }
 
 // get reads from the node.

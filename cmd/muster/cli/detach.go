@@ -26,6 +26,9 @@ const progressFlag = "progress-fd"
 // restartFile names the executable that a restart shall use.
 const restartFile = "restart-binary"
 
+// tokenPrefix begins every token.
+const tokenPrefix = "muster1."
+
 // note is what a node in the background tells who started it, a line each.
 type note struct {
 	Progress string       `json:"progress,omitempty"`
@@ -155,11 +158,31 @@ func (a *app) upDetached(ctx context.Context, u *upFlags) error {
 }
 
 // AgainArgs are the arguments of a node that replaces itself: nobody reads its
-// progress any more.
+// progress any more, and its folder belongs to a fleet by now. The token stays behind: it
+// may be used up, and who was let in by it needs it no more.
 func AgainArgs(args []string) []string {
-	again := slices.Clone(args)
-	if i := slices.Index(again, "--"+progressFlag); i >= 0 && i+1 < len(again) {
-		again[i+1] = "-1"
+	var again []string
+	verb := false
+	for i := 0; i < len(args); i++ {
+		x := args[i]
+		valued := slices.Contains([]string{"--data", "--node", "--board", "--request-id", "--timeout"}, x)
+		switch {
+		case x == "--join" || x == "--token-file":
+			i++
+		case strings.HasPrefix(x, "--join=") || strings.HasPrefix(x, "--token-file="):
+		case x == "-" || verb && strings.HasPrefix(x, tokenPrefix): // join's own argument
+		case x == "--"+progressFlag:
+			again = append(again, x, "-1")
+			i++
+		case valued && i+1 < len(args):
+			again = append(again, x, args[i+1])
+			i++
+		case !verb && !strings.HasPrefix(x, "-"):
+			verb = true
+			again = append(again, "up")
+		default:
+			again = append(again, x)
+		}
 	}
 	return again
 }

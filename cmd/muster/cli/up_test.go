@@ -72,6 +72,44 @@ func TestTokenOfJoin(t *testing.T) {
 	}
 }
 
+// TestEmptyToken makes nothing: a join without a token would make a fleet of its own.
+func TestEmptyToken(t *testing.T) {
+	w := newWorld(t, apitest.New())
+	w.deps.Up = func(context.Context, UpOptions) error { t.Error("a node is started"); return nil }
+	file := filepath.Join(w.dir, "token")
+	if err := os.WriteFile(file, []byte(" \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		says string
+		args []string
+	}{
+		{"token file " + file + " is empty", []string{"join", "--token-file", file}}, {"token file /dev/null is empty", []string{"join", "--token-file", "/dev/null"}},
+		{"stdin is empty", []string{"join", "-"}}, {"stdin is empty", []string{"up", "--join", "-"}},
+	} {
+		if _, err, code := w.run(x.args...); code != 2 || !strings.Contains(err, x.says) {
+			t.Errorf("%q: exit %d: %s", x.args, code, err)
+		}
+	}
+}
+
+// TestRestartCarriesNoToken: it may be used up by then, and the folder is of the fleet.
+func TestRestartCarriesNoToken(t *testing.T) {
+	for args, want := range map[string]string{
+		"--data join join - --name b":                        "--data join up --name b",
+		"join --token-file join --name b --data x":           "up --name b --data x",
+		"join --token-file=f --listen 127.0.0.1:1 -q":        "up --listen 127.0.0.1:1 -q",
+		"up --data x --progress-fd 3 --slots 2 --join -":     "up --data x --progress-fd -1 --slots 2",
+		"up --join=- --label a=b":                            "up --label a=b",
+		"join muster1.abc --name b":                          "up --name b",
+		"up --name a --data d --repo app=/srv/app --replica": "up --name a --data d --repo app=/srv/app --replica",
+	} {
+		if got := strings.Join(AgainArgs(strings.Fields(args)), " "); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+}
+
 // TestUpFails with the node's words and code.
 func TestUpFails(t *testing.T) {
 	w := newWorld(t, apitest.New())
