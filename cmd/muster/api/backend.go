@@ -73,8 +73,8 @@ type Backend interface {
 	Self() (id, name string)
 	Hash() string
 	NewToken(ctx context.Context, actor board.Actor, o TokenOptions) (TokenAnswer, *board.Error)
-	// Backup writes the state to a file; local: as this node has it, without asking a leader.
-	Backup(ctx context.Context, f *os.File, local bool) (string, error)
+	// Backup writes the state to a file, as this node has it.
+	Backup(ctx context.Context, f *os.File) (string, error)
 	// Peers is how the other nodes answer this one, now.
 	Peers(ctx context.Context) Peers
 	Stop(restart bool)

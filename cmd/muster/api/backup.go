@@ -48,12 +48,17 @@ func (h *handler) backup(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) backupFile(r *http.Request) (*os.File, string, error) {
+	if r.URL.Query().Get("local") != "true" {
+		if err := h.upToDate(r); err != nil {
+			return nil, "", err
+		}
+	}
 	f, err := os.CreateTemp(h.b.Info().Data, ".backup-") // on the disk that holds the state: a temporary folder may be memory
 	if err != nil {
 		return nil, "", fmt.Errorf("backup: %w", err)
 	}
 	_ = os.Remove(f.Name()) // nothing is left behind, whatever happens
-	state, err := h.b.Backup(r.Context(), f, r.URL.Query().Get("local") == "true")
+	state, err := h.b.Backup(r.Context(), f)
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
@@ -62,6 +67,19 @@ func (h *handler) backupFile(r *http.Request) (*os.File, string, error) {
 		return nil, "", err
 	}
 	return f, state, nil
+}
+
+// upToDate waits until this node has all that was acknowledged before, through the leader: as long as the caller has
+// patience, for without a quorum nobody says when there will be a leader again.
+func (h *handler) upToDate(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), timeoutOf(r))
+	defer cancel()
+	_, err := h.b.Read(ctx, true, func(board.View) error { return nil })
+	if err == nil || r.Context().Err() != nil {
+		return err
+	}
+	return board.Errorf(board.Unavailable, "no backup was made: no leader answers (%v)", err).WithCheck("no_leader").
+		WithHint("what this node has, without asking a leader: muster backup --local FILE; see: muster status")
 }
 
 // manages refuses whoever is not a manager: a backup holds every board.
@@ -101,15 +119,34 @@ func (c *Client) Backup(ctx context.Context, local bool, w io.Writer, begun func
 		return "", 0, err
 	}
 	begun(max(res.ContentLength, 0))
-	t := &tailHash{w: w, sum: sha256.New()}
+	kept := &sink{w: w}
+	t := &tailHash{w: kept, sum: sha256.New()}
 	n, err = io.Copy(t, res.Body)
 	if err == nil {
 		err = t.check()
+	}
+	if kept.failed != nil {
+		return "", n, fmt.Errorf("the backup is not whole: %w", kept.failed)
 	}
 	if err != nil {
 		return "", n, board.Errorf(board.Unavailable, "the node broke off: the backup is not whole (%v)", err).WithHint("nothing was kept; try again, see: muster status")
 	}
 	return res.Header.Get(HeaderHash), n, nil
+}
+
+// sink remembers why nothing more could be written: the reader of a stream takes that for the stream's end.
+type sink struct {
+	w      io.Writer
+	failed error
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	if err != nil {
+		s.failed = err
+	}
+	return n, err
 }
 
 // tailHash passes a stream on and holds it against the SHA-256 at its end.

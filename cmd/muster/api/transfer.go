@@ -333,9 +333,12 @@ func (c *Client) Export(ctx context.Context, slug string, w io.Writer) (lines in
 		_, err := answer(res)
 		return 0, err
 	}
-	f := NewBoardFile(io.TeeReader(res.Body, w))
+	kept := &sink{w: w}
+	f := NewBoardFile(io.TeeReader(res.Body, kept))
 	for {
 		switch _, err := f.Next(); {
+		case kept.failed != nil:
+			return 0, fmt.Errorf("the file is not whole: %w", kept.failed)
 		case errors.Is(err, io.EOF):
 			return f.Line(), nil
 		case board.CodeOf(err) == board.Invalid:
@@ -367,7 +370,8 @@ func (c *Client) Import(ctx context.Context, as string, start bool, r io.Reader)
 	return answer(res)
 }
 
-// large is a call whose body or answer may be large: it has no deadline but ctx's.
+// large is a call whose body or answer may be large: it has no deadline but ctx's;
+// the timeout that it tells is of what the node waits for before it begins.
 func (c *Client) large(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, body)
 	if err != nil {
@@ -376,6 +380,7 @@ func (c *Client) large(ctx context.Context, method, path string, body io.Reader)
 	if c.Auth != "" {
 		req.Header.Set("Authorization", c.Auth)
 	}
+	req.Header.Set(HeaderTimeout, c.timeout().String())
 	res, err := c.client().Do(req)
 	if err != nil {
 		return nil, c.failed(ctx, method, err)

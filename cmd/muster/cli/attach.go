@@ -66,7 +66,7 @@ A machine's node.yaml forbids it with attach: read or attach: none.`
 // look shows a terminal until the person leaves it, or it ends.
 func (a *app) look(ctx context.Context, verb, what string, q url.Values) error {
 	in, isFile := a.io.In.(*os.File)
-	out, toFile := a.io.Out.(*os.File)
+	out, toFile := a.out.w.(*os.File)
 	switch {
 	case a.json || a.quiet:
 		return usagef("%s shows a terminal: it has no --json and no -q; for a session's text: muster log %s", verb, what)

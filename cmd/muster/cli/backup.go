@@ -56,7 +56,7 @@ type RenewReport struct {
 }
 
 func (a *app) backupCmd() *cobra.Command {
-	var local bool
+	var local, force bool
 	c := verb("backup FILE|-", "the whole state as one file, while the fleet works", 1, 1, func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -80,7 +80,7 @@ func (a *app) backupCmd() *cobra.Command {
 			}
 			return err
 		}
-		if _, err := a.exportTo(args[0], take); err != nil {
+		if _, err := a.exportTo(args[0], force, take); err != nil {
 			return err
 		}
 		switch {
@@ -92,7 +92,8 @@ func (a *app) backupCmd() *cobra.Command {
 		}
 		return nil
 	})
-	c.Flags().BoolVar(&local, "local", false, "what this node has, without asking a leader: when there is none")
+	c.Flags().BoolVar(&local, "local", false, "what this node has, without asking a leader: for when there is none")
+	c.Flags().BoolVar(&force, "force", false, "replace FILE when it exists")
 	c.Long = `the whole state as one file, while the fleet works
 
 It is one moment of all boards, with everything that was acknowledged before, from any node. No private key is in it, no

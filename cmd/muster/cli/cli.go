@@ -89,13 +89,15 @@ type app struct {
 	path                         string        // of the command that ran
 	patience                     time.Duration // of who follows, while nobody answers
 
+	out     *output
 	session *session
 	cl      *api.Client
 }
 
 // Main runs one command and returns its exit code.
 func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
-	a := &app{deps: deps, io: surroundings, patience: patienceOfReaders, args: args}
+	a := &app{deps: deps, io: surroundings, patience: patienceOfReaders, args: args, out: &output{w: surroundings.Out}}
+	a.io.Out = a.out
 	root := a.root()
 	if err := utf8Args(args); err != nil {
 		a.json = slices.Contains(args, "--json")
@@ -107,10 +109,13 @@ func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
 	root.SetOut(a.io.Out)
 	root.SetErr(a.io.Err)
 	c, err := root.ExecuteContextC(ctx)
+	a.path = c.CommandPath()
+	if failed := a.out.failure(); failed != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, failed)) {
+		err, a.json = fmt.Errorf("the output could not be written: %w", failed), false // there nobody would read it
+	}
 	if err == nil {
 		return ExitOK
 	}
-	a.path = c.CommandPath()
 	if strings.HasPrefix(err.Error(), "unknown command") {
 		first, _, _ := strings.Cut(err.Error(), "\n") // what it guesses is seldom meant
 		err = usagef("%s", first)
@@ -178,8 +183,9 @@ func (a *app) complain(err error) {
 	}
 	e, id := a.failure(err)
 	if a.json {
-		a.printJSON(api.Envelope{V: api.Version, Error: &api.Failure{Error: *e, RequestID: id}})
-		return
+		if a.printJSON(api.Envelope{V: api.Version, Error: &api.Failure{Error: *e, RequestID: id}}); a.out.failure() == nil {
+			return
+		}
 	}
 	fmt.Fprintf(a.io.Err, "muster: %s\n", visible(e.Message))
 	if e.Hint != "" {

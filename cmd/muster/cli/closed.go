@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,12 @@ const exitClosed = 128 + 13
 // endWithReader ends a command that follows as soon as nobody reads its output any more: it would
 // notice at its next line only, which may be tomorrow's.
 func (a *app) endWithReader(c *cobra.Command) {
-	out, ok := a.io.Out.(*os.File)
+	if follows(c) {
+		ctx, cancel := context.WithCancel(c.Context())
+		c.SetContext(ctx)
+		a.out.whenFailed(cancel)
+	}
+	out, ok := a.out.w.(*os.File)
 	if !ok || !follows(c) {
 		return
 	}

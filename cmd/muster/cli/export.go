@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 )
 
 func (a *app) boardExport() *cobra.Command {
+	var force bool
 	c := verb("export BOARD [FILE]", "a board as one file: cards, thread, attempts, links, workflow", 1, 2, func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -23,7 +25,7 @@ func (a *app) boardExport() *cobra.Command {
 			_, err := cl.Export(c.Context(), args[0], a.io.Out)
 			return err
 		}
-		lines, err := a.exportTo(args[1], func(w io.Writer) (int, error) { return cl.Export(c.Context(), args[0], w) })
+		lines, err := a.exportTo(args[1], force, func(w io.Writer) (int, error) { return cl.Export(c.Context(), args[0], w) })
 		if err != nil {
 			return err
 		}
@@ -33,6 +35,7 @@ func (a *app) boardExport() *cobra.Command {
 		}
 		return nil
 	})
+	c.Flags().BoolVar(&force, "force", false, "replace FILE when it exists")
 	c.Long = `a board as one file: cards, thread, attempts, links, workflow
 
 What belongs to this fleet stays: claims, sessions, machines' folders, subscriptions, webhooks. The file is lines of JSON;
@@ -41,7 +44,10 @@ its last line holds their number and hash.`
 }
 
 // exportTo writes a file that is there whole or not at all.
-func (a *app) exportTo(name string, write func(io.Writer) (int, error)) (lines int, err error) {
+func (a *app) exportTo(name string, force bool, write func(io.Writer) (int, error)) (lines int, err error) {
+	if name, err = placeFor(name, force); err != nil {
+		return 0, err
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
 		return 0, err
@@ -59,6 +65,32 @@ func (a *app) exportTo(name string, write func(io.Writer) (int, error)) (lines i
 		return 0, err
 	}
 	return lines, os.Rename(f.Name(), name)
+}
+
+// placeFor is where a file of that name is written: behind links, and never in the place of what is no file. A file
+// that is there may be the only backup: it is replaced only when that was said.
+func placeFor(name string, force bool) (string, error) {
+	if st, err := os.Lstat(name); err == nil && st.Mode()&os.ModeSymlink != 0 {
+		real, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return "", board.Errorf(board.Invalid, "%s is a link that leads to nothing: %v", name, err).WithHint("give the file's own name")
+		}
+		name = real
+	}
+	st, err := os.Stat(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return name, nil
+	case err != nil:
+		return "", err
+	case st.IsDir():
+		return "", board.Errorf(board.Invalid, "%s is a folder", name).WithHint("give the name of a file in it")
+	case !st.Mode().IsRegular():
+		return "", board.Errorf(board.Invalid, "%s is no file, and a file is not put in its place", name).WithHint("to let it flow there give - for the file: ... - > %s", name)
+	case !force:
+		return "", board.Errorf(board.Refused, "%s exists", name).WithCheck("exists").WithHint("give another name, or --force to replace it")
+	}
+	return name, nil
 }
 
 func (a *app) boardImport() *cobra.Command {

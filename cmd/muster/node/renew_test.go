@@ -151,7 +151,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := (backend{a}).Backup(t.Context(), f, false); err != nil {
+	if _, err := (backend{a}).Backup(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(f.Name())
