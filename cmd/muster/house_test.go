@@ -315,7 +315,7 @@ func isName(e ast.Expr, name string) bool {
 var sleepers = map[string]string{
 	"scheduler/loop_random_test.go:randomStep": "called inside the bubble of TestLoopMissesNothing",
 	"scheduler/capsteps_test.go:step":          "called inside the bubbles of TestCapsHold and TestDryRunIsTheNextRound",
-	"raftstore/honest_test.go:told":             "called inside the bubble of TestCommitsOfAStreamAreToldInGroups",
+	"raftstore/honest_test.go:told":            "called inside the bubble of TestCommitsOfAStreamAreToldInGroups",
 }
 
 func TestNoTestSleepsOnTheRealClock(t *testing.T) {
