@@ -46,6 +46,7 @@ type host struct {
 	last  uint64
 	left  Left
 	over  chan struct{}
+	once  sync.Once // closes over
 }
 
 // keptBeats is for how many beats a person's machine may be behind at most.
@@ -82,11 +83,16 @@ func Serve(ctx context.Context, c net.Conn, p Program, h Hosting) Left {
 
 // finish ends the look; the first reason counts.
 func (s *host) finish(why string) {
+	s.because(why)
+	s.once.Do(func() { close(s.over) })
+}
+
+// because notes why the look ends, which the person may hear, and act on, before it has ended here.
+func (s *host) because(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left.Why == "" {
 		s.left.Why = why
-		close(s.over)
 	}
 }
 
@@ -141,6 +147,7 @@ func (s *host) tellEnd() {
 		return
 	default:
 	}
+	s.because("ended")
 	_ = s.out.writeJSON(kindEnd, s.Ended())
 	s.finish("ended")
 }
