@@ -24,6 +24,8 @@ type Readings struct {
 	Term   uint64
 	Live   bool
 	Alarms []string
+
+	Removed string // this machine is out of the fleet, in words
 }
 
 // Info is what a node says of itself.

@@ -71,7 +71,10 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 	slices.SortFunc(s.Nodes, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	alarms, notes := machines(s.Nodes)
 	s.Alarms, s.Notes = some(slices.Concat(r.Alarms, alarms, s.Alarms)), some(slices.Concat(notes, s.Notes))
-	if !r.Live {
+	s.Removed = r.Removed
+	if r.Removed != "" { // the fleet lives, and nothing here is to be recovered
+		s.Alarms = slices.Insert(s.Alarms, 0, r.Removed)
+	} else if !r.Live {
 		s.Alarms = slices.Insert(s.Alarms, 0, "no leader is reachable from here: nothing starts, moves or gets a verdict; running sessions go on under their lease")
 		if s.Voters > 1 {
 			s.Notes = append(s.Notes, "a majority of the voters must come back; if most of them, or what they remember, are lost for good: muster recover --help")

@@ -202,6 +202,7 @@ type Pause struct {
 // Status is the fleet at a glance.
 type Status struct {
 	Fleet    string    `json:"fleet"`
+	Removed  string    `json:"removed,omitempty"` // this machine is out of the fleet, in words
 	Name     string    `json:"name,omitempty"`
 	Node     string    `json:"node"` // the node that answers
 	Leader   string    `json:"leader"`

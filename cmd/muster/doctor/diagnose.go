@@ -58,6 +58,7 @@ type Fleet struct {
 	SelfVersion  string
 	Leader       string
 	Quorum       bool
+	Removed      string // this machine is out of the fleet, in words
 	Nodes        []Node
 	Peers        []Peer // by id, as this node reaches them
 	Alarms       []string
@@ -188,6 +189,8 @@ func (d *diagnosis) quorum() {
 		}
 	}
 	switch {
+	case f.Removed != "":
+		d.add("removed", Error, "muster stop, then muster join - with a token of the fleet (never recover: the fleet goes on without it)", "%s", f.Removed)
 	case !f.Quorum:
 		d.add("no_quorum", Error, "bring back a majority of the voters; if most of them are lost for good: muster recover --help", "no leader is reachable: nothing starts, moves or gets a verdict")
 	case voters == 2:
@@ -204,7 +207,7 @@ func (d *diagnosis) quorum() {
 				code = "alarm_" + strings.ToLower(c)
 			}
 		}
-		if strings.HasSuffix(a, "is offline") || strings.HasPrefix(a, "no leader is reachable") || strings.HasSuffix(a, "ESTOP") {
+		if strings.HasSuffix(a, "is offline") || strings.HasPrefix(a, "no leader is reachable") || a == f.Removed || strings.HasSuffix(a, "ESTOP") {
 			continue // told above, or wanted
 		}
 		d.add(code, Error, "see: muster status", "%s", a)

@@ -44,6 +44,9 @@ func TestDiagnose(t *testing.T) {
 		"no login":        {func(f *Facts) { f.Machine.NoLogin = []string{"codex"} }, []string{"harness_login warn"}},
 		"no linger":       {func(f *Facts) { f.Machine.Linger = "no" }, []string{"linger warn"}},
 		"no memory":       {func(f *Facts) { f.Machine.MemFree = 300 }, []string{"memory warn"}},
+		"removed": {func(f *Facts) {
+			f.Fleet.Quorum, f.Fleet.Removed, f.Fleet.Alarms = false, "this machine was removed", []string{"this machine was removed"}
+		}, []string{"removed error"}},
 		"no quorum": {func(f *Facts) {
 			f.Fleet.Quorum, f.Fleet.Alarms = false, []string{"no leader is reachable from here: nothing"}
 		}, []string{"no_quorum error"}},

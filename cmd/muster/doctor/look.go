@@ -198,7 +198,7 @@ func lookFleet(ctx context.Context, cl *api.Client, info api.Info) *Fleet {
 		f.Alarms = append(f.Alarms, "the node does not say how the fleet is: "+err.Error())
 		return f
 	}
-	f.Leader, f.Quorum, f.Alarms = s.Leader, s.Quorum, s.Alarms
+	f.Leader, f.Quorum, f.Removed, f.Alarms = s.Leader, s.Quorum, s.Removed, s.Alarms
 	for _, n := range s.Nodes {
 		f.Nodes = append(f.Nodes, Node{ID: n.ID, Name: n.Name, Addr: n.Addr, State: n.State, Version: n.Version, Voter: n.Role == "voter", NoSpace: n.NoSpace,
 			Running: n.Running, Pressure: n.MemoryPressure, ClockOff: time.Duration(n.ClockOffS * float64(time.Second))})

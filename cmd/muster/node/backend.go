@@ -87,7 +87,11 @@ func (b backend) Readings(ctx context.Context) api.Readings {
 			ans.Alarms = append(ans.Alarms, a)
 		}
 	}
-	return api.Readings{Nodes: ans.Nodes, Leader: leader, Term: n.store.Term(), Live: live, Alarms: ans.Alarms}
+	out := ""
+	if text := n.removed.Load(); text != nil {
+		out = *text
+	}
+	return api.Readings{Nodes: ans.Nodes, Leader: leader, Term: n.store.Term(), Live: live, Alarms: ans.Alarms, Removed: out}
 }
 
 // Why is answered by the leader, with its readings; without one from this node's state (M-31).

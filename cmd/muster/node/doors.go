@@ -30,7 +30,8 @@ func (n *Node) openDoors() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /join", n.serveJoin)
 	mux.HandleFunc("POST /twin", n.serveTwin)
-	mux.Handle("/", api.Handler(backend{n}, api.DoorToken, n.log.With("component", "door")))
+	mux.HandleFunc("POST /listed", n.serveListed)
+	mux.Handle("/", n.unlessRemoved(api.Handler(backend{n}, api.DoorToken, n.log.With("component", "door"))))
 	n.door = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if id, ok := mesh.PeerOf(c); ok {

@@ -51,6 +51,7 @@ type Node struct {
 	denials   denials
 	gossipOld atomic.Pointer[[]byte]   // the key before, which still counts
 	named     atomic.Pointer[[]peerID] // by a rejoin, until this node has caught up
+	removed   atomic.Pointer[string]   // this machine is out of the fleet: what people are told
 	listed    atomic.Bool              // the node list of this state has had this node
 
 	mu         sync.Mutex

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +84,17 @@ func TestRemovedNode(t *testing.T) {
 	}
 	if bytes.Equal(b.key(), a.key()) {
 		t.Error("the removed machine knows the new key")
+	}
+	b.until(t, "the removed machine is told", func() bool { return b.removed.Load() != nil })
+	sock, _ := b.sockets()
+	s, serr := api.Decode[api.Status]((&api.Client{Socket: sock}).Get(t.Context(), "/v1/status", nil))
+	if serr != nil || s.Removed == "" || strings.Contains(strings.Join(slices.Concat(s.Alarms, s.Notes), " "), "muster recover") {
+		t.Errorf("status of a removed machine: %+v %v", s, serr)
+	}
+	w := httptest.NewRecorder()
+	b.door.Handler.ServeHTTP(w, httptest.NewRequest("GET", "/v1/cards", nil))
+	if w.Code != 403 || !strings.Contains(w.Body.String(), "was removed from the fleet") {
+		t.Errorf("a call at the door of a removed machine: %d %s", w.Code, w.Body)
 	}
 	id, folder := b.ident.ID, b.cfg.Data
 	b.Close()

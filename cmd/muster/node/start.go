@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -242,7 +243,10 @@ func (n *Node) hello() {
 			ctx, cancel := context.WithTimeout(n.ctx, callTimeout)
 			defer cancel()
 			var ans helloAns
-			if n.call(ctx, string(p), "hello", msg, &ans) != nil {
+			if err := n.call(ctx, string(p), "hello", msg, &ans); err != nil {
+				if errors.Is(err, mesh.ErrRefused) {
+					n.askListed(ctx, p)
+				}
 				return
 			}
 			if ans.Leader != "" {
