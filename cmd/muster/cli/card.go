@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -107,6 +108,19 @@ func (a *app) cardFields(c *cobra.Command, k *cardFlags) (x board.CardFields, er
 	return x, nil
 }
 
+// afterAdd says where a new card is, and what it lacks when nobody would ever start it.
+func (a *app) afterAdd(ctx context.Context, r doneAnswer) {
+	if a.json || a.quiet {
+		return
+	}
+	w, err := api.Decode[api.Why](a.get(ctx, "/v1/cards/"+url.PathEscape(r.ID)+"/why", nil))
+	if err == nil && (w.Check == "unassigned" || w.Check == "profile") {
+		a.hint("it does not start: %s; %s (the board's profiles: muster workflow show)", oneLine(w.Text), oneLine(w.Fix))
+		return
+	}
+	a.hint("it is %s; see: muster card show %s, muster why %s", r.Status, r.ID, r.ID)
+}
+
 func (a *app) cardAdd() *cobra.Command {
 	k := &cardFlags{}
 	req := board.CardAdd{}
@@ -119,7 +133,7 @@ func (a *app) cardAdd() *cobra.Command {
 		ans, err := a.do(c.Context(), board.VCardAdd, req)
 		return show(a, ans, err, func(r doneAnswer) []string { return []string{r.ID} }, func(r doneAnswer) {
 			a.printf("%s\n", r.ID)
-			a.hint("it is %s; see: muster card show %s, muster why %s", r.Status, r.ID, r.ID)
+			a.afterAdd(c.Context(), r)
 		})
 	})
 	k.add(c)

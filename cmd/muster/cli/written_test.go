@@ -49,6 +49,15 @@ func TestErrorThatIsNotWritten(t *testing.T) {
 	}
 }
 
+// CLI-01: of a new card that nothing would ever start it is said what it lacks.
+func TestNewCardThatLacksAProfile(t *testing.T) {
+	w := newWorld(t, apitest.New())
+	_, errs, code := w.run("card", "add", "a first card")
+	if code != ExitOK || !strings.Contains(errs, "it does not start") || !strings.Contains(errs, "--assignee PROFILE") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
 // CLI-01: a backup without a leader gives up in time, and says what needs none.
 func TestBackupWithoutLeader(t *testing.T) {
 	w := newWorld(t, story())
