@@ -310,8 +310,8 @@ func TestGcIsForManagers(t *testing.T) {
 	if err != nil || len(items) != 2 || !items[0].Gone || items[1].Gone {
 		t.Fatalf("%+v %v", items, err)
 	}
-	if _, err := session(c, "d-2.1", "s2").Post(t.Context(), "/v1/gc", api.GcOptions{}); err == nil {
-		t.Error("a session may delete workspaces")
+	if _, err := session(c, "d-2.1", "s2").Post(t.Context(), "/v1/gc", api.GcOptions{}); err == nil || !strings.Contains(err.Error(), "only on that machine's own socket") {
+		t.Errorf("a session may delete workspaces, or is not told where: %v", err)
 	}
 	f.Join("lent", "member")
 	if _, err := c.Post(t.Context(), "/v1/gc", api.GcOptions{}); !errors.Is(err, &board.Error{Code: board.Refused}) {

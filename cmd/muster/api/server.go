@@ -184,6 +184,9 @@ func (h *handler) mux() http.Handler {
 	mux.HandleFunc("POST /v1/import", h.imports)
 	mux.HandleFunc("POST /v1/do", h.wrap(h.do))
 	mux.HandleFunc("/", h.wrap(func(r *http.Request, _ caller) (any, Fresh, error) {
+		if p := r.URL.Path; h.door != DoorUser && (p == "/v1/stop" || p == "/v1/gc" || p == "/v1/token") {
+			return nil, unread, board.Errorf(board.NotFound, "%s %s is answered only on that machine's own socket", r.Method, p).WithHint("run the command there, outside a session")
+		}
 		return nil, unread, board.Errorf(board.NotFound, "%s %s is not part of this API", r.Method, clip(r.URL.Path)).WithHint("the node may be older than the command; see: muster version")
 	}))
 	return mux
