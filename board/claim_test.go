@@ -347,4 +347,7 @@ func TestClaimIsDeterministic(t *testing.T) {
 	if s := w.spec(r); len(s.SessionID) != 36 || s.SessionID != r.SessionID || !slices.Contains(s.Argv, s.SessionID) {
 		t.Fatalf("session id %q, argv %q", s.SessionID, s.Argv)
 	}
+	if other := w.started(w.add("y", func(c *Card) { c.Assignee = "claude" })); other.SessionID == r.SessionID {
+		t.Fatalf("two claims, one session id %q", r.SessionID)
+	}
 }
