@@ -238,7 +238,7 @@ func (s *Server) handle(name string, read reader, write writer) http.HandlerFunc
 			case <-r.Context().Done():
 				return
 			case <-s.closed:
-				return
+				panic(http.ErrAbortHandler) // not an empty answer: the connection is cut
 			}
 		}
 		switch {
