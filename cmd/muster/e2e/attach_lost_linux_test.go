@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +56,7 @@ func TestAttachOverLostLinks(t *testing.T) {
 	}
 
 	far.signal(syscall.SIGSTOP)
+	f.eventually(10*time.Second, "stopped, every thread", func() (bool, string) { return standsStill(t, far.cmd.Process.Pid), "" })
 	stopped := time.Now()
 	w.types("lost")
 	w.sees("no link to " + far.name)
@@ -82,6 +85,26 @@ func TestAttachOverLostLinks(t *testing.T) {
 	w.sees(far.name + " does not answer")
 	w.types("\x1d")
 	w.ends()
+}
+
+// standsStill tells that all threads of a process have stopped: one that has not, may still take what is typed.
+func standsStill(t *testing.T, pid int) bool {
+	t.Helper()
+	list, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(list) == 0 {
+		t.Fatalf("threads of %d: %v", pid, err)
+	}
+	for _, name := range list {
+		b, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if err != nil || !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // A client that is killed leaves the person's terminal as it was.

@@ -26,6 +26,7 @@ func TestLooksAreBounded(t *testing.T) {
 		k.typed(l)
 		k.ended(l, tty.Left{Typed: 3, Why: "lost"})
 		time.Sleep(lookBack / 2)
+		synctest.Wait()
 		l = k.began("n-1", ask("one"), "d-1.1", o)
 		k.typed(l)
 		k.ended(l, tty.Left{Typed: 4, Why: "left"})
@@ -35,6 +36,7 @@ func TestLooksAreBounded(t *testing.T) {
 		words = nil
 		k.ended(k.began("n-1", ask("two"), "d-1.1", o), tty.Left{Why: "silent"})
 		time.Sleep(2 * lookBack)
+		synctest.Wait()
 		if want := []string{board.LookBegan, board.LookEnded}; !slices.Equal(words, want) || len(k.open) != 0 {
 			t.Errorf("told %q of a look that was lost, %d stay open", words, len(k.open))
 		}
@@ -47,6 +49,7 @@ func TestLooksAreBounded(t *testing.T) {
 		}
 		told := int64(len(words))
 		time.Sleep(2 * lookEvery)
+		synctest.Wait()
 		k.began("n-1", ask("last"), "d-1.1", o)
 		if told+more != 2000 {
 			t.Errorf("told %d, and that there were %d more; there were 2000", told, more)
