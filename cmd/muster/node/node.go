@@ -53,6 +53,7 @@ type Node struct {
 	named     atomic.Pointer[[]peerID] // by a rejoin, until this node has caught up
 	removed   atomic.Pointer[string]   // this machine is out of the fleet: what people are told
 	listed    atomic.Bool              // the node list of this state has had this node
+	unlisted  atomic.Bool              // its own state has listed it once, and then did not
 
 	mu         sync.Mutex
 	clock      lease.Clock

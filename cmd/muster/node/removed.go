@@ -35,7 +35,7 @@ func (n *Node) serveListed(w http.ResponseWriter, r *http.Request) {
 // askListed asks a peer that refused this node whether it was removed. A node whose own
 // state has never listed it has just come, and asks nobody.
 func (n *Node) askListed(ctx context.Context, peer mesh.NodeID) {
-	if !n.listed.Load() {
+	if !n.listed.Load() && !n.unlisted.Load() {
 		return
 	}
 	n.memMu.Lock()

@@ -51,6 +51,7 @@ func (n *Node) readNodes() {
 	catching := n.trustNamed(m)
 	n.trust.replace(m)
 	if was := n.listed.Swap(own); was && !own { // it may catch up with a state in which it is listed again
+		n.unlisted.Store(true)
 		n.log.Warn("this machine was removed from the fleet's list: nobody speaks to it any more; to come back: muster join TOKEN", "node", n.cfg.Name)
 	}
 	for _, x := range list {

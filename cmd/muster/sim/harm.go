@@ -90,7 +90,7 @@ func (h *harm) strike() {
 	case 10:
 		say("sleep")
 		d := h.ms(500, 22000)
-		if v.id != "" && v.up() != nil && v.awakeNow() {
+		if v.node() != "" && v.up() != nil && v.awakeNow() {
 			f.wg.Go(func() { v.sleep(d) })
 		}
 	case 11:
@@ -158,10 +158,10 @@ func (h *harm) cut(v *Machine, out, in bool) {
 	for _, o := range h.f.machines {
 		if o != v {
 			if out {
-				h.f.net.cut(v.id, o.id)
+				h.f.net.cut(v.node(), o.node())
 			}
 			if in {
-				h.f.net.cut(o.id, v.id)
+				h.f.net.cut(o.node(), v.node())
 			}
 		}
 	}
@@ -172,12 +172,12 @@ func (h *harm) cut(v *Machine, out, in bool) {
 func (h *harm) partition() {
 	side := map[mesh.NodeID]bool{}
 	for _, m := range h.f.machines {
-		side[m.id] = h.rng.IntN(2) == 0
+		side[m.node()] = h.rng.IntN(2) == 0
 	}
 	for _, a := range h.f.machines {
 		for _, b := range h.f.machines {
-			if side[a.id] != side[b.id] {
-				h.f.net.cut(a.id, b.id)
+			if side[a.node()] != side[b.node()] {
+				h.f.net.cut(a.node(), b.node())
 			}
 		}
 	}

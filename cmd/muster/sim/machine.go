@@ -45,6 +45,12 @@ func (m *Machine) with(fn func()) {
 	fn()
 }
 
+// node is the id of its node, "" before it has one.
+func (m *Machine) node() (id mesh.NodeID) {
+	m.with(func() { id = m.id })
+	return id
+}
+
 // up is the process that runs here, nil when none does.
 func (m *Machine) up() *process {
 	m.mu.Lock()
@@ -85,13 +91,13 @@ func (m *Machine) free() (int64, error) {
 // sleep freezes the machine and all that runs on it, for a while.
 func (m *Machine) sleep(d time.Duration) {
 	m.with(func() { m.sleeping = time.Now() })
-	m.f.net.freeze(m.id, true)
+	m.f.net.freeze(m.node(), true)
 	_ = pass(context.Background(), d)
 	m.with(func() {
 		m.slept += time.Since(m.sleeping)
 		m.sleeping = time.Time{}
 	})
-	m.f.net.freeze(m.id, false)
+	m.f.net.freeze(m.node(), false)
 }
 
 // kill ends the process as kill -9 does; with power the machine goes down, and takes its sessions and what was not

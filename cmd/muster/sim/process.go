@@ -31,11 +31,7 @@ type process struct {
 
 var errDead = errors.New("sim: this process is dead")
 
-func (p *process) id() mesh.NodeID {
-	p.m.mu.Lock()
-	defer p.m.mu.Unlock()
-	return p.m.id
-}
+func (p *process) id() mesh.NodeID { return p.m.node() }
 
 // acts tells that it is up, and has not stopped by itself.
 func (p *process) acts() bool {
