@@ -112,18 +112,24 @@ func TestDeafPaneIsTold(t *testing.T) {
 	touch(t, file+".1")
 	n.reads(file, n.prompt(run)+"\r")
 	eventually(t, "a word of it", func() bool { return n.fleet.run(run).Session.Deaf == 0 })
-	told := map[uint64]bool{} // by its number: a node that ended before the answer came sends it again
-	n.fleet.set(func() {
-		for _, r := range n.fleet.seen {
+	if times := n.fleet.told(run, board.ReportDeaf); times != 1 {
+		t.Errorf("told %d times", times)
+	}
+}
+
+// told is how often a run's node has told a kind of report. What is sent again, because the node ended
+// before the answer came, has the number that it had.
+func (f *fleet) told(run, kind string) int {
+	numbers := map[uint64]bool{}
+	f.set(func() {
+		for _, r := range f.seen {
 			var rep board.Report
-			if r.Verb == board.VReport && json.Unmarshal(r.Args, &rep) == nil && rep.Run == run && rep.Kind == board.ReportDeaf {
-				told[r.Number] = true
+			if r.Verb == board.VReport && json.Unmarshal(r.Args, &rep) == nil && rep.Run == run && rep.Kind == kind {
+				numbers[r.Number] = true
 			}
 		}
 	})
-	if len(told) != 1 {
-		t.Errorf("told %d times", len(told))
-	}
+	return len(numbers)
 }
 
 // Of a program without hooks, its screen tells that a person has to choose.

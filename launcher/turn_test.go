@@ -118,15 +118,8 @@ func TestTurnsAreTold(t *testing.T) {
 	if r := n.turn(run, board.TurnIdle); r.Session.Silent == 0 || r.Session.Waiting {
 		t.Errorf("%+v", r.Session)
 	}
-	kinds := n.reports(run)
-	idle := 0
-	for _, k := range kinds {
-		if k == board.ReportIdle {
-			idle++
-		}
-	}
-	if idle > 3 {
-		t.Errorf("told %q: more than changes", kinds)
+	if times := n.fleet.told(run, board.ReportIdle); times > 3 {
+		t.Errorf("told %d times: more than changes; %q", times, n.fleet.reports(run))
 	}
 }
 
