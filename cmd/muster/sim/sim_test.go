@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 0, "how many histories are played; 0: 30")
+	histories = flag.Int("histories", 0, "how many histories are played; 0: 30, and 6 under the race detector")
 	seed      = flag.Uint64("seed", 1, "of the first history")
 	nodes     = flag.Int("nodes", 0, "how many nodes each has; 0: by the seed")
 	proof     = flag.String("proof", "", "add a line about this run to this file")
@@ -118,7 +118,7 @@ func (y *tally) table() string {
 // Invariants 1 to 8, 12, 14, 17, 19 to 22: whole fleets under faults of every kind. A seed that fails prints its history.
 func TestFleetHistories(t *testing.T) {
 	if *histories == 0 {
-		*histories = 30
+		*histories = usual
 	}
 	begin := time.Now()
 	y := &tally{counts: map[string]int{}}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package sim
+
+// usual is how many histories are played where no number is asked for.
+const usual = 30
