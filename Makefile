@@ -25,7 +25,7 @@ help:
 	@echo 'make test      format, vet, staticcheck, all tests; ends with what was skipped and why'
 	@echo 'make rules     breaks the product in $(RULES) ways that testdata/rules names, and shows the test that sees each'
 	@echo 'make mutants   applies each patch of testdata/mutants to a copy of the tree and shows the test that sees it'
-	@echo 'make fuzz      $(FUZZ) of hostile input for every decoder that reads from the network or from a person'
+	@echo 'make fuzz      $(FUZZ) of hostile input for each fuzz target of what reads from the network or from a person'
 	@echo 'make model     the long search over contact, lease, orders and keepers'
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
 	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind, and $(ROUNDS) rounds of three real nodes'

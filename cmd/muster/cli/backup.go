@@ -173,7 +173,8 @@ func (a *app) restoreCmd() *cobra.Command {
 	f.StringVar(&o.Why, "why", "", "why, for those who find the fleet paused")
 	c.Long = `make a new fleet of a backup, in an empty data folder
 
-The new fleet has another id, another key and one node, this machine's. It comes up paused. Nothing runs again: runs that
+The new fleet has another id, another key and one node, this machine's. It comes up paused, and nothing runs before
+muster resume, after which open cards start anew, also those that the old fleet may still work. Runs that
 were running have ended as "restored", their cards stand where the workflow puts a card whose session is lost. Orders,
 tokens, sessions and request ids of the old fleet are not in it. Nodes of the old fleet do not know the new one: join
 them with a token, with an empty folder.`
@@ -195,6 +196,35 @@ func (a *app) renewed(r *RenewReport, said string) error {
 	}
 	return nil
 }
+
+const recoverHelp = `after the quorum is lost for good: go on with what one survivor has
+
+While a majority of the voters can come back, let them come back: nothing is lost then. Otherwise:
+
+  1. stop the node on every survivor, replicas too:       muster stop
+  2. compare what they have (copy the folders together, or look at each):
+                                                           muster recover --list FOLDER...
+  3. on the one that has most:                             muster recover --yes --why TEXT
+  4. start it, look at the cards, then let work go on:     muster up; muster status; muster resume
+  5. start the others: they see the new era, and when no leader of the old one has answered them for two minutes they keep what
+     they had in raft.asideN, and fetch the state anew. At once, and also while they are a majority: give each before its start
+                                                           muster recover --follow --yes --why TEXT
+
+Each way, when and what it does:
+
+  --list FOLDER...  any time, on stopped nodes: compares eras, logs and states, changes nothing
+  --yes             most voters are lost for good: this node is the only voter of a new era, of its state and all of its log
+  --from STORE      ... of a state that was set aside in the folder before, in place of the one in use
+  --without-log     ... of the state alone, when recover says that the log cannot be read: what the log held beyond it is lost
+  --follow          another goes on, and not this node: it sets aside all it has, and takes the others' state at its next start.
+                    Also for one that was recovered beside a fleet that works, which refuses it with an alarm
+
+What only lost machines had is lost: words that were acknowledged, too. Nothing runs again by itself: runs that were
+running have ended as "lost", their sessions are stopped where they still live, and numbers of cards and runs go on
+beyond those that may have been given. The old store is kept in the data folder.
+
+When every voter's folder was put back from a copy at the same time, no voter trusts its own vote and the fleet stands
+still. That is step 2 and 3, with the store that was set aside: --from raft.aside1.`
 
 func (a *app) recoverCmd() *cobra.Command {
 	o := RecoverOptions{}
@@ -248,34 +278,7 @@ func (a *app) recoverCmd() *cobra.Command {
 	f.StringVar(&o.Why, "why", "", "why, for those who find the fleet paused")
 	f.StringVar(&o.From, "from", "", "a store that was set aside in the data folder (raft.asideN)")
 	f.BoolVar(&o.WithoutLog, "without-log", false, "go on with the state alone, where the log cannot be read")
-	c.Long = `after the quorum is lost for good: go on with what one survivor has
-
-While a majority of the voters can come back, let them come back: nothing is lost then. Otherwise:
-
-  1. stop the node on every survivor, replicas too:       muster stop
-  2. compare what they have (copy the folders together, or look at each):
-                                                           muster recover --list FOLDER...
-  3. on the one that has most:                             muster recover --yes --why TEXT
-  4. start it, look at the cards, then let work go on:     muster up; muster status; muster resume
-  5. start the others: they see the new era, and when no leader of the old one has answered them for two minutes they keep what
-     they had in raft.asideN, and fetch the state anew. At once, and also while they are a majority: give each before its start
-                                                           muster recover --follow --yes --why TEXT
-
-Each way, when and what it does:
-
-  --list FOLDER...  any time, on stopped nodes: compares eras, logs and states, changes nothing
-  --yes             most voters are lost for good: this node is the only voter of a new era, of its state and all of its log
-  --from STORE      ... of a state that was set aside in the folder before, in place of the one in use
-  --without-log     ... of the state alone, when recover says that the log cannot be read: what the log held beyond it is lost
-  --follow          another goes on, and not this node: it sets aside all it has, and takes the others' state at its next start.
-                    Also for one that was recovered beside a fleet that works, which refuses it with an alarm
-
-What only lost machines had is lost: words that were acknowledged, too. Nothing runs again by itself: runs that were
-running have ended as "lost", their sessions are stopped where they still live, and numbers of cards and runs go on
-beyond those that may have been given. The old store is kept in the data folder.
-
-When every voter's folder was put back from a copy at the same time, no voter trusts its own vote and the fleet stands
-still. That is step 2 and 3, with the store that was set aside: --from raft.aside1.`
+	c.Long = recoverHelp
 	return c
 }
 
