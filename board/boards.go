@@ -52,6 +52,9 @@ func (t *tx) makeBoard(a BoardCreate) (any, *Error) {
 	if err := t.saveWorkflow(b, a.YAML); err != nil {
 		return nil, err
 	}
+	if err := t.linted(b); err != nil {
+		return nil, err
+	}
 	t.putBoard(b)
 	t.event(nil, Event{Kind: "board_created", Board: b.Slug})
 	return map[string]any{"slug": b.Slug, "prefix": b.Prefix}, nil
@@ -86,6 +89,10 @@ func boardApply(t *tx) (any, *Error) {
 	if err := t.saveWorkflow(b, a.YAML); err != nil {
 		return nil, err
 	}
+	if err := t.linted(b); err != nil {
+		return nil, err
+	}
+	notes := t.profileNotes(b)
 	moved, later, err := t.migrate(b, was)
 	if err != nil {
 		return nil, err
@@ -98,7 +105,11 @@ func boardApply(t *tx) (any, *Error) {
 	if a.DryRun {
 		t.out = nil
 	}
-	return map[string]any{"board": b.Slug, "version": b.Workflow, "moved": moved, "in_steps": later, "dry_run": a.DryRun}, nil
+	out := map[string]any{"board": b.Slug, "version": b.Workflow, "moved": moved, "in_steps": later, "dry_run": a.DryRun}
+	if len(notes) > 0 {
+		out["notes"] = notes
+	}
+	return out, nil
 }
 
 // settled refuses another change of what its cards are carried over to before the last of them is. A version that
@@ -175,7 +186,7 @@ func boardSet(t *tx) (any, *Error) {
 		}
 	}
 	t.putBoard(b)
-	if _, err := t.flow(b); err != nil {
+	if err := t.knownPlayer(b, sortedKeys(a.Set)); err != nil {
 		return nil, err
 	}
 	t.event(nil, Event{Kind: "board_set", Board: b.Slug, Payload: jsonOf(map[string]any{"keys": sortedKeys(a.Set)})})

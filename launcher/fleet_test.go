@@ -42,7 +42,7 @@ version: 1
 name: t
 extends: default
 hooks: {merge: {run: [sh, -c, 'sh "$MUSTER_WORKSPACE/hook"'], env: {OTHER: {from: HOME}}, timeout: 600}}
-on: {to_merge: [{by: [manager], target: merging, do: [{end_run: review_requested}]}], from_merge: [{by: [manager], target: todo}]}
+on: {to_merge: [{by: [manager], target: merging, do: [{end_run: review_requested}]}], from_merge: [{by: [manager], guard: card.run == nil, target: todo}]}
 harnesses:
   asker: {headless: {fresh: [{each: profile.args, args: ['{{ item }}']}]}, prompt: stdin}
   tui: {pane: {fresh: [sh, -c, 'sh "$MUSTER_BODY"'], resume: [sh, -c, 'sh "$MUSTER_BODY"']}, prompt: typed, ready: 'ready>', verdict: explicit, session: minted}

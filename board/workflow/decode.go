@@ -14,6 +14,7 @@ type decoder struct {
 	report    *Report
 	seen      map[string]bool // findings told already: a profile's parent is decoded with each child
 	params    map[string]bool // nil: not known, params itself is wrong
+	reads     map[string]bool // parameters that an expression reads; "*": computed ones
 	statuses  map[string]bool
 	profiles  map[string]bool
 	hooks     map[string]bool
@@ -251,6 +252,9 @@ func (d *decoder) ruleError(n *node, path string, err error) {
 func (d *decoder) checkReads(n *node, path, source string, reads []rule.Read, p place) {
 	for _, r := range reads {
 		variable, member, _ := strings.Cut(r.Name, ".")
+		if variable == "params" {
+			d.reads[orStar(member)] = true
+		}
 		at := func() Pos { return n.at(rule.ErrorAt(source, r.Offset, "")) }
 		if variable == "params" && member != "" && d.params != nil && !d.params[member] {
 			d.fail(at(), path, "unknown-param", "params does not define "+member+rule.Suggest(member, sortedSet(d.params)), "add it under params: with its default, null if there is none")
@@ -259,6 +263,13 @@ func (d *decoder) checkReads(n *node, path, source string, reads []rule.Read, p 
 			d.fail(at(), path, "scope", variable+" is not known here", placeAdvice(variable))
 		}
 	}
+}
+
+func orStar(member string) string {
+	if member == "" {
+		return "*"
+	}
+	return member
 }
 
 func placeAdvice(variable string) string {

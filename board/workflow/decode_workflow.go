@@ -17,11 +17,11 @@ const (
 
 // decodeWorkflow turns a merged tree into the model. root is the loaded file alone: version and name are its own.
 func decodeWorkflow(root, n *node, report *Report) *Workflow {
-	d := &decoder{report: report, seen: map[string]bool{}}
+	d := &decoder{report: report, seen: map[string]bool{}, reads: map[string]bool{}}
 	w := &Workflow{
 		Defaults: map[string]any{}, Roles: map[string]*rule.Expr{}, Migrate: map[string]string{}, Statuses: map[string]*Status{},
 		On: map[string][]*Transition{}, Hooks: map[string]*Hook{}, Profiles: map[string]*Profile{}, Harnesses: map[string]*Harness{},
-		Dispatch: Dispatch{Start: "start"},
+		Dispatch: Dispatch{Start: "start"}, paramAt: map[string]Pos{},
 	}
 	presets := parsePresets(report)
 	harnesses := merge(presets, orEmpty(n.get("harnesses")))
@@ -67,6 +67,7 @@ func decodeWorkflow(root, n *node, report *Report) *Workflow {
 		},
 	})
 	d.head(w, root, n)
+	w.unread = d.unread(n.get("params"))
 	return w
 }
 
@@ -137,7 +138,7 @@ func (d *decoder) decodeParams(w *Workflow, n *node, path string) {
 			d.fail(e.pos, join(path, e.key), "name", shown(e.key)+" cannot be a parameter's name", "use lower-case letters, digits and _, beginning with a letter")
 			continue
 		}
-		w.Defaults[e.key] = e.value.value()
+		w.Defaults[e.key], w.paramAt[e.key] = e.value.value(), e.value.pos
 	}
 }
 

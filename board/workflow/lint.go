@@ -24,9 +24,10 @@ func Lint(w *Workflow) []Finding {
 	}
 	l.transitions()
 	l.roles()
+	l.players()
 	l.later()
 	l.shell()
-	l.findings = append(l.findings, w.keys...)
+	l.findings = append(append(l.findings, w.keys...), w.unread...)
 	sortFindings(l.findings)
 	return slices.CompactFunc(l.findings, func(a, b Finding) bool { return a == b })
 }

@@ -165,7 +165,7 @@ func (l *linter) needsPlayer(t *Transition, role string) bool {
 func (l *linter) defaults(names []string) map[string]any {
 	known := map[string]any{}
 	for _, n := range names {
-		if p, ok := strings.CutPrefix(n, "params."); ok {
+		if p, ok := paramOf(n); ok {
 			if v, ok := l.w.Defaults[p]; ok && simple(v) {
 				known[n] = v
 			}
@@ -173,6 +173,9 @@ func (l *linter) defaults(names []string) map[string]any {
 	}
 	return known
 }
+
+// paramOf is the parameter that an expression reads under this name.
+func paramOf(name string) (string, bool) { return strings.CutPrefix(name, "params.") }
 
 func simple(v any) bool {
 	switch v.(type) {

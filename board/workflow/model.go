@@ -41,6 +41,8 @@ type Workflow struct {
 	canonical []byte
 	version   string
 	keys      []Finding // literals that look like keys: told by Lint
+	unread    []Finding // parameters that nothing reads: the same
+	paramAt   map[string]Pos
 }
 
 // Stored names: what a status counts as for everything that knows no workflow (WFL-04).

@@ -143,3 +143,50 @@ func TestNodeDiesAtAnyMoment(t *testing.T) {
 		}
 	}
 }
+
+// What a git that was killed inside of `worktree add` leaves, file by file: the workspace of its card is made whole, and so
+// is another card's; a worktree that was checked out stays, whatever its entry lacks.
+func TestHalfAWorktree(t *testing.T) {
+	t.Parallel()
+	g := newRigAt(t, t.TempDir(), nil)
+	whole(t, g, "before")
+	clone := must1(filepath.Glob(filepath.Join(g.dir, "data", "repos", "*.git")))[0]
+	begun := func(card string, files map[string]string) string {
+		entry := filepath.Join(clone, "worktrees", card)
+		for name, text := range files {
+			g.write(entry, name, text)
+		}
+		return entry
+	}
+	path := g.path("web-2") + "/.git\n"
+	for name, files := range map[string]map[string]string{
+		"named":              {"locked": ""},
+		"an empty gitdir":    {"locked": "", "gitdir": ""},
+		"no commondir":       {"locked": "", "gitdir": path},
+		"an empty commondir": {"locked": "", "gitdir": path, "commondir": "", "HEAD": "ref: refs/heads/x\n"},
+		"an empty HEAD":      {"locked": "", "gitdir": path, "commondir": "../..\n", "HEAD": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			entry := begun("web-2", files)
+			must(t, g.begin(&record{Card: "web-2", Kind: Worktree, Path: g.path("web-2"), Spec: g.want("web-2").Spec, Clone: clone, URL: g.origin, Branch: "muster/web-2", State: stateMaking}))
+			must(t, os.MkdirAll(g.path("web-2"), 0o700))
+			must(t, os.WriteFile(filepath.Join(g.path("web-2"), ".git"), nil, 0o600))
+			g.make(g.want("web-3"))
+			if g.stands(entry) {
+				t.Errorf("%s still stands in the way of every fetch", entry)
+			}
+			if p := g.make(g.want("web-2")); g.git(p.Path, "symbolic-ref", "--short", "HEAD") != "muster/web-2" {
+				t.Error("it is on another branch")
+			}
+			for _, card := range []string{"web-2", "web-3"} {
+				if why := g.clear(card); why != "" {
+					t.Fatal(why)
+				}
+			}
+		})
+	}
+	must(t, os.Truncate(filepath.Join(clone, "worktrees", "web-1", "commondir"), 0))
+	if err := dropHalves(clone); err != nil || !g.stands(filepath.Join(clone, "worktrees", "web-1", "HEAD")) {
+		t.Errorf("what a session worked in is gone: %v", err)
+	}
+}

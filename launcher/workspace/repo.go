@@ -72,7 +72,7 @@ func (s *Store) repo(arg string) (*clone, error) {
 var remotePath = regexp.MustCompile(`^([A-Za-z0-9._-]+@)?[A-Za-z0-9._-]+:[^:]`)
 
 // lockClone takes a clone for what changes it. The lock is handed to git, so
-// that what a killed node's git still does is waited for.
+// that what a killed node's git still does is waited for; what that git left half done is taken away.
 func (s *Store) lockClone(ctx context.Context, dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -91,6 +91,10 @@ func (s *Store) lockClone(ctx context.Context, dir string) (*os.File, error) {
 		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("lock of %s: %w", dir, err)
+		}
+		if err := dropHalves(dir); err != nil {
+			f.Close()
+			return nil, err
 		}
 		return f, nil
 	case <-ctx.Done():

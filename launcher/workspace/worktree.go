@@ -236,11 +236,11 @@ func (s *Store) scrap(r *record) error {
 	case err != nil:
 		return err
 	default:
-		if _, err := adminOf(r, r.Path); err == nil {
+		if _, err := adminOf(r, r.Path); err == nil || emptyShell(r.Path) { // git makes the folder before it is a worktree
 			if err := os.RemoveAll(r.Path); err != nil {
 				return err
 			}
-		} else if err := os.Remove(r.Path); err != nil { // git makes the folder before it is a worktree
+		} else {
 			return fmt.Errorf("something is at %s that was not made for card %s: move it away", r.Path, r.Card)
 		}
 	}

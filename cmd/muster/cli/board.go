@@ -91,11 +91,14 @@ func (a *app) boardApply() *cobra.Command {
 			if r.Moved > 0 {
 				moved = fmt.Sprintf("; %d card(s) moved by `migrate`%s", r.Moved, mark(r.InSteps, ", in steps"))
 			}
+			text := "board %s has workflow version %d%s\n"
 			if r.DryRun {
-				a.printf("board %s would take it as version %d%s\n", r.Board, r.Version, moved)
-				return
+				text = "board %s would take it as version %d%s\n"
 			}
-			a.printf("board %s has workflow version %d%s\n", r.Board, r.Version, moved)
+			a.printf(text, r.Board, r.Version, moved)
+			for _, n := range r.Notes {
+				a.printf("note: %s\n", visible(n))
+			}
 		})
 	})
 	c.Flags().StringVarP(&file, "file", "f", "", "the workflow (- is stdin)")

@@ -28,7 +28,8 @@ type doneAnswer struct {
 	Now     []string `json:"now"` // of an edit: what counts at once, and what with the next run
 	NextRun []string `json:"next_run"`
 	DryRun  bool     `json:"dry_run"`
-	Left    []string `json:"left"` // what a move leaves behind
+	Notes   []string `json:"notes"` // of an apply: what it leaves without a profile
+	Left    []string `json:"left"`  // what a move leaves behind
 	Role    string   `json:"role"`
 	Voters  int      `json:"voters"` // of a promotion or demotion: how many vote now, and will soon
 	Soon    int      `json:"voters_soon"`
