@@ -170,7 +170,7 @@ type Start struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// Adopt makes a session that a person has the card's; Session may be left out, the node's word names it. PID, Dir and
+// Adopt makes a session that a person has the card's; Session may be left out, the node's word names it. PID, Pane, Dir and
 // Harness are what the caller says of it: its node looks, and vouches for what it saw.
 type Adopt struct {
 	Card    string `json:"card"`
@@ -178,8 +178,10 @@ type Adopt struct {
 	Profile string `json:"profile,omitempty"` // who it counts as; "" the card's, or the board's first of its harness
 	Slot    string `json:"slot,omitempty"`    // whose session it becomes; "" the workflow's
 	PID     int64  `json:"pid,omitempty"`
+	Pane    string `json:"pane,omitempty"` // of the person's own tmux: what runs in it is the process
 	Dir     string `json:"dir,omitempty"`
 	Harness string `json:"harness,omitempty"`
+	Machine string `json:"machine,omitempty"` // that has the session; "" the one that is asked
 }
 
 // Vouch is the word of the node that has a session: it saw it (M-19).

@@ -28,7 +28,7 @@ func adoptSession(t *tx) (any, *Error) {
 		return nil, err
 	}
 	v := t.req.Vouch
-	if err := t.vouched(v, a.Session); err != nil {
+	if err := t.vouched(v, &a); err != nil {
 		return nil, err
 	}
 	p, err := t.attachProfile(b, c, v, a.Profile)
@@ -50,14 +50,37 @@ func adoptSession(t *tx) (any, *Error) {
 	return map[string]any{"id": c.ID, "from": m.From, "to": m.To, "run": m.Run.ID, "machine": t.nodeName(v.Node)}, nil
 }
 
-// vouched holds the word of the session's node: there, fresh, and through that node's own door.
-func (t *tx) vouched(v *Vouch, session string) *Error {
+// MayAdopt holds who asks to attach a session, and the card, against the state: before the session's machine is asked
+// to look at a process.
+func MayAdopt(v View, req *Request, now int64) *Error {
+	t := newTx(v, req, &Env{Now: now})
+	if err := t.authorize(byManager); err != nil {
+		return err
+	}
+	a, err := args[Adopt](t)
+	if err == nil {
+		_, _, err = t.card(a.Card)
+	}
+	return err
+}
+
+// vouched holds the word of the session's node: there, fresh, and through that node's own door, or the answer to the
+// leader, which asks the machine that is named and takes nobody else's word for it.
+func (t *tx) vouched(v *Vouch, a *Adopt) *Error {
+	session, from := a.Session, t.req.Actor.Node
+	if a.Machine != "" {
+		n, err := FindNode(t, a.Machine)
+		if err != nil {
+			return err
+		}
+		from = n.ID
+	}
 	switch {
 	case v == nil || v.Session == "":
-		return Errorf(Refused, "no node vouches for session %q", clip(session, 60)).WithCheck("vouch").WithHint("ask on the machine that has it: muster adopt CARD --session ID")
+		return Errorf(Refused, "no node vouches for session %q", clip(session, 60)).WithCheck("vouch").WithHint("name the machine that has it: muster adopt CARD --session ID --machine NAME")
 	case session != "" && session != v.Session:
 		return Errorf(Refused, "session %q was asked for, and %q was seen", clip(session, 60), clip(v.Session, 60)).WithCheck("vouch")
-	case v.Node != t.req.Actor.Node || GetNode(t, v.Node) == nil:
+	case v.Node != from || GetNode(t, v.Node) == nil:
 		return Errorf(Refused, "only the machine that has session %s speaks for it", clip(v.Session, 60)).WithCheck("vouch")
 	case v.Ago < 0 || v.Ago > vouchAge:
 		return Errorf(Refused, "session %s was seen too long ago", clip(v.Session, 60)).WithCheck("vouch").WithHint("try again")

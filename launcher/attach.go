@@ -80,8 +80,17 @@ func (r *Reconciler) Vouch(a board.Adopt) (*board.Vouch, *board.Error) {
 
 // find is the process that is meant.
 func (r *Reconciler) find(a board.Adopt) (own, error) {
-	if a.PID != 0 {
+	switch {
+	case a.PID != 0 && a.Pane != "":
+		return own{}, errors.New("a process and a pane were named: which?")
+	case a.PID != 0:
 		return ownProcess(int(a.PID))
+	case a.Pane != "":
+		pid, err := paneProcess(r.ctx, a.Pane)
+		if err != nil {
+			return own{}, err
+		}
+		return ownProcess(pid)
 	}
 	var found []own
 	for _, p := range ownProcesses() {

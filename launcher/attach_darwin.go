@@ -8,6 +8,7 @@ var (
 )
 
 func ownProcess(int) (own, error) { return own{}, errNoWatch }
+func foreground(int) (int, error) { return 0, errNoWatch }
 func ownProcesses() []own         { return nil }
 func (a *Attached) lives() bool   { return false }
 

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -37,6 +38,24 @@ func ownProcess(pid int) (o own, err error) {
 	}
 	o = own{Attached: Attached{PID: pid, Start: p.start, Boot: BootID()}, cwd: cwd, args: strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")}
 	return o, nil
+}
+
+// foreground is the process that a terminal's keys go to: the leader of the foreground group of the terminal whose first
+// process this is, else that process itself.
+func foreground(pid int) (int, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, fmt.Errorf("there is no process %d", pid)
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // the name before may hold anything
+	if len(f) > 5 {
+		if group, err := strconv.Atoi(f[5]); err == nil && group > 1 {
+			if p, ok := readProcess(group); ok && !p.zombie {
+				return group, nil
+			}
+		}
+	}
+	return pid, nil
 }
 
 func ownProcesses() (list []own) {

@@ -38,7 +38,7 @@ name: default
 extends: default
 params: {lease: null, review: false, rate_limit_cooldown: 1, failure_limit: 9}
 statuses:
-  running: {run: {limits: {kill: 1, leave: 3}}}
+  running: {run: {limits: {kill: 1, leave: 30}}}
 profiles:
 `
 

@@ -28,7 +28,7 @@ func (b backend) SessionSay(ctx context.Context, run, secret string, req board.R
 	return b.n.launch.SessionSay(ctx, run, secret, req)
 }
 
-func (b backend) Vouch(a board.Adopt) (*board.Vouch, *board.Error) { return b.n.launch.Vouch(a) }
+func (b backend) Vouch(a board.Adopt) (*board.Vouch, *board.Error) { return b.n.vouchHere(a) }
 
 func (b backend) MintID() string { return b.n.MintID() }
 

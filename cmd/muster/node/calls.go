@@ -60,6 +60,8 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 		return decoded(body, func(slug string) (any, error) { return n.dryRun(slug) })
 	case "rounds":
 		return decoded(body, func(k int) (any, error) { return n.rounds(k) })
+	case "vouch":
+		return decoded(body, func(m vouchMsg) (any, error) { return n.vouchFor(peer, m) })
 	case "diff":
 		return decoded(body, func(m diffMsg) (any, error) { return n.diff(ctx, m) })
 	case "log":

@@ -149,6 +149,9 @@ func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
 			return board.Result{Err: err}
 		}
 	}
+	if err := n.askVouch(ctx, &req); err != nil && !req.Retry {
+		return board.Result{Err: err}
+	}
 	return n.store.Do(ctx, &req)
 }
 
