@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -86,26 +87,29 @@ func Keep(args []string) error {
 	return k.finish(exit)
 }
 
-// inherit takes over the connection the node made before it started us.
+// inherit takes over the connection the node made before it started us, or, of a keeper in a pane that waits for
+// its run, makes the one that the node waits for: fd is then the folder of its socket.
 func (k *keeper) inherit(fd string) error {
+	var c net.Conn
 	n, err := strconv.Atoi(fd)
-	if err != nil || n < 3 {
+	switch {
+	case err != nil && k.dir == "-" && filepath.IsAbs(fd): // in a pane, which hands on no descriptor
+		if c, err = dialFolder(fd, fileSpare); err != nil {
+			return nil // nobody waits for it (any more)
+		}
+	case err != nil || n < 3:
 		return fmt.Errorf("keeper: %q is no descriptor", fd)
-	}
-	f := os.NewFile(uintptr(n), "node")
-	c, err := net.FileConn(f)
-	f.Close()
-	if err != nil {
-		return fmt.Errorf("keeper: descriptor %d: %w", n, err)
+	default:
+		f := os.NewFile(uintptr(n), "node")
+		c, err = net.FileConn(f)
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("keeper: descriptor %d: %w", n, err)
+		}
 	}
 	r := bufio.NewReader(c)
-	if k.dir == "-" {
-		m, err := readMessage(r)
-		if err != nil || m.Op != opTake || m.Dir == "" {
-			c.Close()
-			return nil
-		}
-		k.dir = m.Dir
+	if k.dir == "-" && !k.waitForRun(c, r) {
+		return nil
 	}
 	k.hub.add(c, r)
 	return nil

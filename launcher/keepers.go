@@ -27,11 +27,13 @@ type Keepers struct {
 	Log    *slog.Logger
 	Panes  *tmux.Server // where keepers with a terminal are started; nil: nowhere
 
-	mu      sync.Mutex
-	spare   *spare
-	warming bool
-	closed  bool
-	wg      sync.WaitGroup
+	mu          sync.Mutex
+	spare       *spare
+	warming     bool
+	sparePane   *sparePane
+	warmingPane bool
+	closed      bool
+	wg          sync.WaitGroup
 }
 
 // spare is a keeper without a folder: the start of a process is paid before
@@ -150,11 +152,14 @@ func (k *Keepers) Close() {
 	}
 	k.mu.Lock()
 	k.closed = true
-	s := k.spare
-	k.spare = nil
+	s, p := k.spare, k.sparePane
+	k.spare, k.sparePane = nil, nil
 	k.mu.Unlock()
 	if s != nil {
 		s.conn.Close()
+	}
+	if p != nil {
+		p.conn.Close()
 	}
 }
 

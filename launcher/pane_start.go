@@ -70,25 +70,24 @@ func (k *Keepers) startPane(dir string, spec *Spec) (Session, error) {
 	if k.Panes == nil {
 		return nil, errors.New("there is no tmux here")
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), paneWait)
+	defer cancel()
+	if s := k.takePane(ctx, dir, spec); s != nil {
+		k.warmPane()
+		return s, nil
+	}
 	l, err := listenFolder(dir, fileCall)
 	if err != nil {
 		return nil, fmt.Errorf("keeper of %s: %w", dir, err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), paneWait)
-	defer cancel()
 	if _, err := k.Panes.New(ctx, spec.Run, spec.Run, []string{k.Binary, KeepVerb, dir}); err != nil {
 		return nil, err
 	}
-	_ = l.SetDeadline(time.Now().Add(paneWait))
-	c, err := l.Accept()
+	c, err := acceptKeeper(l)
 	if err != nil {
-		return nil, errNoCall // voided next, under the folder's lock: one that comes late ends
+		return nil, err
 	}
-	pid, ok := keeperOf(c)
-	if !ok || !samePeer(c) {
-		c.Close()
-		return nil, errNoCall
-	}
-	return newLink(c, bufio.NewReader(c), pid), nil
+	k.warmPane()
+	return newLink(c.Conn, bufio.NewReader(c.Conn), c.keeper), nil
 }

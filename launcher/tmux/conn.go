@@ -111,6 +111,35 @@ func (c *conn) do(ctx context.Context, words ...string) (string, error) {
 	}
 }
 
+// doAll sends several commands and then waits for all of their answers; the first that failed is told. All of them are
+// carried out: each has to be right by itself.
+func (c *conn) doAll(ctx context.Context, list [][]string) error {
+	var waits []chan answer
+	for _, words := range list {
+		l, err := line(words...)
+		if err != nil {
+			return err
+		}
+		w, err := c.send(ctx, l)
+		if err != nil {
+			return err
+		}
+		waits = append(waits, w)
+	}
+	var first error
+	for i, w := range waits {
+		select {
+		case a := <-w:
+			if a.err != nil && first == nil {
+				first = fmt.Errorf("%s: %w", strings.Join(list[i], " "), a.err)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return first
+}
+
 // sendWait bounds how long a client may take to read a command. One that does not is frozen, or its server is.
 const sendWait = 10 * time.Second
 

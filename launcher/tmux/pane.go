@@ -27,8 +27,8 @@ const (
 )
 
 // New opens a pane and runs argv in it, without a shell. name is what people see
-// and attach to (see [Name]); key is what [Server.Panes] tells it by. A name that is
-// taken is an error.
+// and attach to (see [Name]); key is what [Server.Panes] tells it by: one without is in no
+// list, see [Server.Give]. A name that is taken is an error.
 func (s *Server) New(ctx context.Context, name, key string, argv []string) (*Pane, error) {
 	if len(argv) < 2 {
 		return nil, errors.New("tmux: a program of one word would be read by a shell")
@@ -42,6 +42,9 @@ func (s *Server) New(ctx context.Context, name, key string, argv []string) (*Pan
 	p := &Pane{Key: key}
 	if _, err := fmt.Sscan(out, &p.Session, &p.ID, &p.PID); err != nil {
 		return nil, fmt.Errorf("tmux new-session answered %q", out)
+	}
+	if key == "" { // nobody's yet
+		return p, nil
 	}
 	// A pane that is gone again is no error here: its program says how it ended.
 	_, err = s.do(ctx, "set-option", "-t", p.Session, "@muster", key)
@@ -123,6 +126,19 @@ func (s *Server) give(ctx context.Context, id string, block []byte, flags ...str
 	if err != nil {
 		_, derr := s.do(ctx, "delete-buffer", "-b", buffer)
 		err = errors.Join(err, derr)
+	}
+	return err
+}
+
+// Give makes a pane somebody else's: another name and key, in one wait.
+func (s *Server) Give(ctx context.Context, p *Pane, name, key string) error {
+	err := s.doAll(ctx, [][]string{
+		{"rename-session", "-t", p.Session, Name(name)},
+		{"rename-window", "-t", p.ID, Name(name)},
+		{"set-option", "-t", p.Session, "@muster", key},
+	})
+	if err == nil {
+		p.Key = key
 	}
 	return err
 }

@@ -187,11 +187,9 @@ func (s *Server) client(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, words := range settings {
-		if _, err := c.do(ctx, words...); err != nil {
-			c.close()
-			return nil, fmt.Errorf("tmux: %s: %w", strings.Join(words, " "), err)
-		}
+	if err := c.doAll(ctx, settings); err != nil {
+		c.close()
+		return nil, fmt.Errorf("tmux: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,6 +245,18 @@ func (s *Server) do(ctx context.Context, words ...string) (string, error) {
 	return out, nil
 }
 
+// doAll is [Server.do] of several commands without output.
+func (s *Server) doAll(ctx context.Context, list [][]string) error {
+	c, err := s.client(ctx)
+	if err == nil {
+		err = c.doAll(ctx, list)
+	}
+	if err != nil {
+		return fmt.Errorf("tmux %w", err)
+	}
+	return nil
+}
+
 // byNode is a flag of clients that tells those of the node from those of a person who uses tmux: of a
 // session with one pane it means nothing else. To them the key that leaves is a key like any other,
 // because the person's own side knows it. (Who attaches by hand leaves by it, but with -r: tmux lets
@@ -266,5 +276,8 @@ func (s *Server) Client(name string, readOnly, color bool) (dir string, argv []s
 	}
 	return s.cfg.Dir, append(argv, "attach-session", "-f", flags, "-t", "="+Name(name)+":")
 }
+
+// Dir is the server's own folder.
+func (s *Server) Dir() string { return s.cfg.Dir }
 
 func (s *Server) path(name string) string { return filepath.Join(s.cfg.Dir, name) }
