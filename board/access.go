@@ -86,17 +86,37 @@ func (t *tx) authorizePerson(need who) *Error {
 	} else {
 		a.Name = userOf(a.Name)
 	}
-	want := map[who]int{byManager: 3, byMember: 2, byRun: 2, byViewer: 1}[need]
-	if RoleRank(role) < want {
+	if RoleRank(role) < need.rank() {
 		return Errorf(Refused, "%s: the role %q may not do that", t.req.Verb, role).WithCheck(CheckRole).WithHint("%s", hint)
 	}
 	t.req = t.as(Actor{Kind: ActorPerson, Role: role, Name: orElse(a.Name, "somebody") + "@" + n.Name, Node: a.Node})
 	return nil
 }
 
+// rank is the least [RoleRank] of a person who may ask; 0: nobody's, and so everybody's who is known.
+func (w who) rank() int {
+	switch w {
+	case byManager:
+		return 3
+	case byMember, byRun:
+		return 2
+	case byViewer:
+		return 1
+	}
+	return 0
+}
+
 // RoleRank orders the roles of people: manager 3, member 2, viewer 1, none 0.
 func RoleRank(role string) int {
-	return map[string]int{"manager": 3, "member": 2, "viewer": 1}[role]
+	switch role {
+	case "manager":
+		return 3
+	case "member":
+		return 2
+	case "viewer":
+		return 1
+	}
+	return 0
 }
 
 // userOf is a name without the machine it claims to be from.

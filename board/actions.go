@@ -106,7 +106,9 @@ func (st *step) say(text string) {
 		e.Text = text
 	}
 	st.c.LastSaid = e.ID
-	st.t.put(TEvent, e.ID, e)
+	if e != st.ev || st.t.late != e { // else it is written when it is final
+		st.t.put(TEvent, e.ID, e)
+	}
 	st.touched = true
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
+	"unsafe"
 )
 
 // codecVersion is the first byte of every stored record.
@@ -231,9 +233,27 @@ func (w *wire) nest(tag uint8, r record) {
 func Encode(r record) []byte { return marshal(r) }
 
 func marshal(r record) []byte {
-	w := wire{enc: true, buf: make([]byte, 0, 256)}
+	w := wires.Get().(*wire)
+	w.enc = true
 	w.record(r)
-	return w.buf
+	b := slices.Clone(w.buf)
+	w.release()
+	return b
+}
+
+// wires are used again: a record costs its own bytes, and not those of the walk over its fields.
+var wires = sync.Pool{New: func() any { return &wire{} }}
+
+// keptWire bounds what a wire that waits for its next use keeps, bytes: one large record must not stay for ever.
+const keptWire = 64 << 10
+
+// release gives a wire back. Nothing of its buffers may be held after that.
+func (w *wire) release() {
+	if cap(w.buf) > keptWire || cap(w.in) > keptWire/int(unsafe.Sizeof(field{})) {
+		return
+	}
+	*w = wire{buf: w.buf[:0], in: w.in[:0]}
+	wires.Put(w)
 }
 
 func (w *wire) record(r record) {
@@ -246,11 +266,13 @@ func unmarshal(b []byte, r record) error {
 	if len(b) == 0 || b[0] != codecVersion {
 		return fmt.Errorf("record of an unknown version")
 	}
-	w := wire{src: b[1:]}
+	w := wires.Get().(*wire)
+	defer w.release()
+	w.src = b[1:]
 	if err := w.parse(); err != nil {
 		return err
 	}
-	r.fields(&w)
+	r.fields(w)
 	if w.err != nil {
 		return w.err
 	}
@@ -270,27 +292,18 @@ const (
 	maxRecord = 1 << 30
 )
 
-// parse lists the fields: counted first, so that a record costs what it holds.
+// parse lists the fields.
 func (w *wire) parse() error {
 	if len(w.src) > maxRecord {
 		return fmt.Errorf("broken record: %d bytes", len(w.src))
 	}
-	n := 0
-	for at := 0; at < len(w.src); n++ {
-		f, err := w.field(at)
-		if err != nil {
-			return err
-		}
-		at = int(f.end)
-	}
-	if n > maxFields {
-		return fmt.Errorf("broken record: %d fields", n)
-	}
-	w.in = make([]field, 0, n)
 	for at := 0; at < len(w.src); {
 		f, err := w.field(at)
 		if err != nil {
 			return err
+		}
+		if len(w.in) == maxFields {
+			return fmt.Errorf("broken record: more than %d fields", maxFields)
 		}
 		at = int(f.end)
 		w.in = append(w.in, f)

@@ -348,8 +348,18 @@ func (st *step) mailEnds() {
 	}
 }
 
-// report puts whom an event was told to into its answer, as far as it is few.
-func (m *move) report(out map[string]any) {
+// fired is the answer to an event: where the card went, and whom it was told to, as far as these are few.
+type fired struct {
+	From           string `json:"from"`
+	ID             string `json:"id"`
+	Notified       []Told `json:"notified,omitempty"`
+	NotifiedCount  int    `json:"notified_count,omitempty"` // when the list is not whole
+	To             string `json:"to"`
+	Undelivered    []Told `json:"undelivered,omitempty"`
+	UndeliverCount int    `json:"undelivered_count,omitempty"`
+}
+
+func (m *move) answer(card string) *fired {
 	var notified, undelivered []Told
 	for _, x := range m.Told {
 		if x.Error == "" {
@@ -358,14 +368,18 @@ func (m *move) report(out map[string]any) {
 			undelivered = append(undelivered, x)
 		}
 	}
-	for name, list := range map[string][]Told{"notified": notified, "undelivered": undelivered} {
-		if len(list) > 0 {
-			out[name] = firstOf(list, maxAnswer)
-		}
-		if len(list) > maxAnswer {
-			out[name+"_count"] = len(list)
-		}
+	out := &fired{From: m.From, ID: card, To: m.To}
+	out.Notified, out.NotifiedCount = few(notified)
+	out.Undelivered, out.UndeliverCount = few(undelivered)
+	return out
+}
+
+// few is the first of a list, and how long it is when that is not all.
+func few(list []Told) ([]Told, int) {
+	if len(list) > maxAnswer {
+		return list[:maxAnswer], len(list)
 	}
+	return list, 0
 }
 
 // DeliverSpecOf reads what a delivery order asks for, nil when it is none.

@@ -51,9 +51,7 @@ func fireEvent(t *tx) (any, *Error) {
 	if a.Force {
 		t.forceGone(c.ID, a.Why)
 	}
-	out := map[string]any{"id": c.ID, "from": m.From, "to": m.To}
-	m.report(out)
-	return out, nil
+	return m.answer(c.ID), nil
 }
 
 // takesAway are the events that take a run away from its machine (M-35).

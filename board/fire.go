@@ -107,7 +107,7 @@ func (t *tx) fire(b *Board, c *Card, f firing) (*move, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	st.ev = t.event(c, Event{Kind: f.Event, Actor: st.f.Actor, Payload: payload})
+	st.ev = t.eventLater(c, Event{Kind: f.Event, Actor: st.f.Actor, Payload: payload})
 	if st.run != nil {
 		st.ev.Run = st.run.ID
 	}

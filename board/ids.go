@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,10 +62,12 @@ func HashSecret(secret string) string {
 
 // digest covers the caller's words: not what nodes attach (actor names, placement, the retry mark).
 func digest(req *Request) []byte {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%s\x00%s\x00", req.Actor.Kind, req.Actor.Run, req.Verb)
-	h.Write(req.Args)
-	return h.Sum(nil)[:16]
+	b := make([]byte, 0, 3+len(req.Actor.Kind)+len(req.Actor.Run)+len(req.Verb)+len(req.Args))
+	for _, s := range [...]string{req.Actor.Kind, req.Actor.Run, req.Verb} {
+		b = append(append(b, s...), 0)
+	}
+	sum := sha256.Sum256(append(b, req.Args...))
+	return sum[:16]
 }
 
 // earlier answers a request that was executed before, or may no longer be.

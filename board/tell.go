@@ -12,7 +12,8 @@ type telling struct {
 	c       *Card
 	ev      *Event
 	said    Actor           // who did it is not told
-	muted   map[string]bool // people who said --off to this card
+	own     []*Sub          // what people said about this card
+	muted   map[string]bool // of them, who said --off
 	people  []Subscription
 	runs    []*Held
 	roles   []string // of runs
@@ -36,11 +37,19 @@ func (st *step) notify() {
 	if len(st.whom) == 0 {
 		return
 	}
-	x := &telling{t: st.t, b: st.b, c: st.c, ev: st.ev, said: st.f.Actor, muted: map[string]bool{}, seen: map[string]bool{}}
+	x := &telling{t: st.t, b: st.b, c: st.c, ev: st.ev, said: st.f.Actor, seen: map[string]bool{}}
 	if st.claim != nil {
 		x.seen[st.claim.run.ID] = true // its prompt tells it
 	}
-	eachSub(x.t, x.c.ID, func(s *Sub) bool { x.muted[s.Who] = s.Off; return true })
+	eachSub(x.t, x.c.ID, func(s *Sub) bool {
+		if x.own = append(x.own, s); s.Off {
+			if x.muted == nil {
+				x.muted = map[string]bool{}
+			}
+			x.muted[s.Who] = true
+		}
+		return true
+	})
 	for _, whom := range st.whom {
 		switch whom {
 		case "subscribers":
@@ -57,7 +66,9 @@ func (st *step) notify() {
 }
 
 func (x *telling) subscribers() {
-	x.subs(x.c.ID, RoleSubscriber)
+	for _, s := range x.own {
+		x.sub(s, RoleSubscriber)
+	}
 	x.creator(x.c, RoleCreator)
 	x.subs(BoardSub(x.b.Slug), RoleBoard)
 	EachHeld(x.t, x.c.ID, func(h *Held) bool { x.session(h, RoleWorker); return true })
@@ -83,12 +94,13 @@ func (x *telling) dependants() {
 }
 
 func (x *telling) subs(on, role string) {
-	eachSub(x.t, on, func(s *Sub) bool {
-		if !s.Off && (len(s.Kinds) == 0 || contains(s.Kinds, x.ev.Kind)) {
-			x.person(s.Who, role)
-		}
-		return true
-	})
+	eachSub(x.t, on, func(s *Sub) bool { x.sub(s, role); return true })
+}
+
+func (x *telling) sub(s *Sub, role string) {
+	if !s.Off && (len(s.Kinds) == 0 || contains(s.Kinds, x.ev.Kind)) {
+		x.person(s.Who, role)
+	}
 }
 
 // creator tells who filed a card: a person, or the session of a run.
@@ -127,7 +139,10 @@ func (x *telling) session(h *Held, role string) {
 }
 
 func (x *telling) tell() (told []Told) {
-	text := x.text()
+	text := ""
+	if len(x.people)+len(x.runs) > 0 { // an event is most often told to nobody
+		text = x.text()
+	}
 	for _, p := range x.people {
 		x.t.putNotice(&Notice{To: p.Address, Role: p.Role, Kind: x.ev.Kind, Card: x.c.ID, Event: x.ev.ID, Board: x.b.Slug,
 			By: x.ev.Actor.Name, Title: x.c.Title, Text: clip(text, maxNotice), At: x.t.env.Now})

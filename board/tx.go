@@ -8,6 +8,7 @@ type tx struct {
 	req  *Request
 	out  []Op
 	pos  map[tk]int // index in out of a key, so that a key is written once
+	late *Event     // its place in out is taken, its bytes are written when they are final, or read
 	n    int        // events so far
 	ords int        // orders so far
 
@@ -15,10 +16,45 @@ type tx struct {
 }
 
 func newTx(v View, req *Request, env *Env) *tx {
-	return &tx{Overlay: NewOverlay(v), env: env, req: req, pos: map[tk]int{}}
+	return &tx{Overlay: NewOverlay(v), env: env, req: req, out: make([]Op, 0, 8), pos: make(map[tk]int, 8)}
+}
+
+// Get, Has, Scan and Last implement View: what is read is final first.
+func (t *tx) Get(tab Table, key string) []byte {
+	t.settled(tab)
+	return t.Overlay.Get(tab, key)
+}
+
+// Has implements View.
+func (t *tx) Has(tab Table, key string) bool {
+	t.settled(tab)
+	return t.Overlay.Has(tab, key)
+}
+
+// Scan implements View.
+func (t *tx) Scan(tab Table, prefix, from string, fn func(key string, val []byte) bool) {
+	t.settled(tab)
+	t.Overlay.Scan(tab, prefix, from, fn)
+}
+
+// Last implements View.
+func (t *tx) Last(tab Table, prefix string) (string, []byte) {
+	t.settled(tab)
+	return t.Overlay.Last(tab, prefix)
+}
+
+// settled writes the event that is still being made, when its table is read.
+func (t *tx) settled(tab Table) {
+	if e := t.late; e != nil && tab == TEvent {
+		t.late = nil
+		t.put(TEvent, e.ID, e)
+	}
 }
 
 func (t *tx) write(op Op) {
+	if e := t.late; e != nil && op.Table == TEvent && op.Key == e.ID {
+		t.late = nil
+	}
 	t.Put(op)
 	k := tk{op.Table, op.Key}
 	if i, ok := t.pos[k]; ok {
@@ -82,6 +118,14 @@ func (t *tx) putDue(at int64, kind, key string) {
 // event records a board-visible change (BRD-08) and chains it to its card,
 // which the caller stores afterwards (c may be nil for events of a board or the fleet).
 func (t *tx) event(c *Card, e Event) *Event {
+	x := t.eventLater(c, e)
+	t.put(TEvent, x.ID, x)
+	return x
+}
+
+// eventLater is [tx.event] for an event that is not final yet: it takes its
+// place in the transaction, and the caller puts it when it is.
+func (t *tx) eventLater(c *Card, e Event) *Event {
 	e.ID = EventKey(t.env.Seq, t.n)
 	t.n++
 	e.At = t.env.Now
@@ -95,7 +139,10 @@ func (t *tx) event(c *Card, e Event) *Event {
 		e.Card, e.Board, e.Prev = c.ID, c.Board, c.LastEvent
 		c.LastEvent = e.ID
 	}
-	t.put(TEvent, e.ID, &e)
+	t.settled(TEvent)
+	t.late = &e
+	t.pos[tk{TEvent, e.ID}] = len(t.out)
+	t.out = append(t.out, Op{Table: TEvent, Key: e.ID})
 	return &e
 }
 
@@ -115,10 +162,14 @@ func (t *tx) fork() *tx {
 
 // join takes over what a fork wrote.
 func (t *tx) join(f *tx) {
+	f.settled(TEvent)
 	for _, op := range f.out {
 		t.write(op)
 	}
 	t.n, t.ords = f.n, f.ords
 }
 
-func (t *tx) txn() Txn { return Txn{Time: t.env.Now, Ops: t.out} }
+func (t *tx) txn() Txn {
+	t.settled(TEvent)
+	return Txn{Time: t.env.Now, Ops: t.out}
+}

@@ -179,6 +179,10 @@ func (o *Overlay) Has(t Table, key string) bool {
 // Scan implements View: a merge of the base and the changes.
 func (o *Overlay) Scan(t Table, prefix, from string, fn func(key string, val []byte) bool) {
 	ks := o.keys[t]
+	if len(ks) == 0 {
+		o.base.Scan(t, prefix, from, fn)
+		return
+	}
 	lo := max(prefix, from)
 	i, _ := slices.BinarySearch(ks, lo)
 	more := true

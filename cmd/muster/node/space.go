@@ -106,16 +106,14 @@ func (s *space) release() bool {
 // or on so many voters that no majority could store it.
 func (n *Node) room(req *board.Request) *board.Error {
 	free, ok := n.space.left() // also for what passes: it gives the ballast back
-	if !growing(req) {
+	here, short := ok && free < spaceLow, n.lease.short(n.store.Servers)
+	switch { // what a request asks for is read only when it matters
+	case !here && short == "" || !growing(req):
 		return nil
-	}
-	if ok && free < spaceLow {
+	case here:
 		return noSpace(fmt.Sprintf("%d MB are left on the leader's disk (%s, %s)", free>>20, n.cfg.Name, n.space.dir))
 	}
-	if short := n.lease.short(n.store.Servers); short != "" {
-		return noSpace("no majority of the voters has room to store it: " + short)
-	}
-	return nil
+	return noSpace("no majority of the voters has room to store it: " + short)
 }
 
 func noSpace(what string) *board.Error {
@@ -127,9 +125,12 @@ func noSpace(what string) *board.Error {
 // the others are no majority; "" when they are.
 func (l *leading) short(servers func() []raftstore.Server) string {
 	l.mu.Lock()
-	full := map[string]int64{}
+	var full map[string]int64 // most often nobody
 	for id, r := range l.last {
 		if r.NoSpace {
+			if full == nil {
+				full = map[string]int64{}
+			}
 			full[id] = r.DiskMB
 		}
 	}
