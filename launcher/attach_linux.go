@@ -160,11 +160,8 @@ func (k *keeper) endSeen(seen []process) (alive []process) {
 		switch {
 		case bootNow() >= k.killAt:
 			q.signal(syscall.SIGKILL)
-		case k.tree.told == nil || !k.tree.told[key]:
-			if k.tree.told == nil {
-				k.tree.told = map[process]bool{}
-			}
-			k.tree.told[key] = true
+		case !k.tree.was(key):
+			k.tree.tell(key, q.image)
 			q.signal(syscall.SIGTERM)
 			q.signal(syscall.SIGCONT) // a stopped process takes no TERM
 		}

@@ -225,7 +225,9 @@ func (k *keeper) follow() {
 		}
 		k.due()
 		if k.ending && k.killing == 0 {
-			k.tree.term() // who was born while its parent died of it
+			if look := k.tree.term(); look > 0 { // who was born while its parent died of it
+				again.Reset(look)
+			}
 		}
 		if k.killing > 0 {
 			again.Reset(k.killing)

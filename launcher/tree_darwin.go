@@ -29,13 +29,14 @@ func (t *tree) signal(sig syscall.Signal) {
 	}
 }
 
-// term tells the group, once, to end.
-func (t *tree) term() {
+// term tells the group, once, to end; there is nothing to look at again.
+func (t *tree) term() (look time.Duration) {
 	if !t.told {
 		t.told = true
 		t.signal(syscall.SIGTERM)
 		t.signal(syscall.SIGCONT) // a stopped process takes no TERM
 	}
+	return 0
 }
 
 func (t *tree) kill() { t.signal(syscall.SIGKILL) }

@@ -20,6 +20,7 @@ import (
 type process struct {
 	pid, ppid int
 	start     int64 // ticks since boot, outside of any time namespace
+	image     int64 // differs from program to program of one process (where its stack begins); 0: not told
 	zombie    bool
 }
 
@@ -45,6 +46,9 @@ func readProcess(pid int) (p process, ok bool) {
 	p.ppid, _ = strconv.Atoi(f[1])
 	p.start, _ = strconv.ParseInt(f[19], 10, 64)
 	p.start -= timeOffset() * clockTicks
+	if len(f) > 25 {
+		p.image, _ = strconv.ParseInt(f[25], 10, 64)
+	}
 	return p, true
 }
 
@@ -142,26 +146,61 @@ type tree struct {
 	pid  int
 	leaf string
 	mem  memLeaf
-	told map[process]bool // who has had his TERM, by pid and start
+	told map[process]telling // who has had his TERM, by pid and start
+	look time.Duration       // until the next look at who was told between fork and exec
+}
+
+// telling is a TERM that was sent: to which program of the process, and whether it was sent again.
+type telling struct {
+	image int64
+	again bool
 }
 
 // term tells the whole tree to end. Called again, it tells those who were born
 // meanwhile to a parent that has died of it; what a living parent starts in
-// order to end well is left alone.
-func (t *tree) term() {
+// order to end well is left alone. A signal that comes between a fork and its exec
+// is lost (on a busy machine that is the rule): who has lost its parent and has become another program
+// since it was told is told once more. That exec makes no event, so while it may
+// come, look is when to call again; it is 0 otherwise.
+func (t *tree) term() (look time.Duration) {
 	first := t.told == nil
-	if first {
-		t.told = map[process]bool{}
-	}
 	me := os.Getpid()
+	open := false
 	for _, p := range descendants() {
 		key := process{pid: p.pid, start: p.start}
-		if !t.told[key] && (first || p.ppid == me) {
-			t.told[key] = true
-			p.signal(syscall.SIGTERM)
-			p.signal(syscall.SIGCONT) // a stopped process takes no TERM
+		was, told := t.told[key]
+		orphan := p.ppid == me && p.pid != t.pid
+		switch {
+		case !told && (first || orphan):
+			t.tell(key, p.image)
+			open = open || orphan && p.image != 0
+		case told && orphan && !was.again && p.image != 0 && p.image != was.image:
+			t.told[key] = telling{p.image, true}
+		default:
+			open = open || told && orphan && !was.again && p.image != 0
+			continue
 		}
+		p.signal(syscall.SIGTERM)
+		p.signal(syscall.SIGCONT) // a stopped process takes no TERM
 	}
+	if !open {
+		return 0
+	}
+	t.look = min(max(2*t.look, 10*time.Millisecond), time.Second)
+	return t.look
+}
+
+// was tells whether a process has had its TERM.
+func (t *tree) was(key process) bool {
+	_, told := t.told[key]
+	return told
+}
+
+func (t *tree) tell(key process, image int64) {
+	if t.told == nil {
+		t.told = map[process]telling{}
+	}
+	t.told[key] = telling{image: image}
 }
 
 func (t *tree) kill() {

@@ -30,13 +30,13 @@ func TestCallAnswers(t *testing.T) {
 	})
 	a := f.start(nil)
 	know(a, b)
-	out, err := a.Call(ctxFor(t, 20*time.Second), b.Self(), "greet", []byte("hello"))
+	out, err := a.Call(ctxFor(t, patience), b.Self(), "greet", []byte("hello"))
 	if err != nil || string(out) != "you said hello" {
 		t.Fatalf("got %q, %v", out, err)
 	}
 	s := <-got
 	// The peer is who its key says, and the caller's time limit has crossed.
-	if s.peer != a.Self() || s.method != "greet" || s.left <= 0 || s.left > 20*time.Second {
+	if s.peer != a.Self() || s.method != "greet" || s.left <= 0 || s.left > patience {
 		t.Fatalf("handler saw %+v", s)
 	}
 }

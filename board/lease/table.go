@@ -104,6 +104,16 @@ func (t *Table) Acquit(node string) {
 	}
 }
 
+// Bye notes that the node has said that it stops. It is not heard any more, so
+// nothing new is given to it; when silence is a verdict, and from when leases
+// count, stays as it was. Its next contact ends that.
+func (t *Table) Bye(node string) {
+	if r, ok := t.rows[node]; ok {
+		r.stopped = true
+		t.rows[node] = r
+	}
+}
+
 // Forget drops a node that has left the fleet.
 func (t *Table) Forget(node string) { delete(t.rows, node) }
 
@@ -153,7 +163,8 @@ type term struct {
 type row struct {
 	heard, told       bool
 	heardAt, answered Instant
-	condemned         int // ends being recorded that an answer must not overtake
+	stopped           bool // it said so since it was heard
+	condemned         int  // ends being recorded that an answer must not overtake
 }
 
 type ask struct{ term, n uint64 }
@@ -171,7 +182,7 @@ func (t term) asked(r row, now Instant, cfg Config) (term, row, ask) {
 	}
 	t.seen = now
 	t.asks++
-	r.heard, r.heardAt = true, now
+	r.heard, r.heardAt, r.stopped = true, now, false
 	return t, r, ask{t.n, t.asks}
 }
 
@@ -209,7 +220,7 @@ func (t term) state(r row, now Instant, cfg Config) Liveness {
 	switch {
 	case t.n == 0 || t.deaf(now, cfg):
 		return Unknown
-	case r.heard && now.Sub(r.heardAt) < cfg.Offline:
+	case r.heard && !r.stopped && now.Sub(r.heardAt) < cfg.Offline:
 		return Online
 	case now.Sub(t.unread(r)) < cfg.Offline:
 		return Unknown

@@ -204,3 +204,33 @@ func TestNextWake(t *testing.T) {
 		t.Error("everybody is offline: there is nothing to wake for")
 	}
 }
+
+// A node that said that it stops is given nothing more; no verdict comes sooner for it, and its next contact ends that.
+func TestBye(t *testing.T) {
+	tb := leading(1, 0)
+	tb.Bye("stranger")
+	contact(t, tb, "a", 1)
+	contact(t, tb, "leader", 2)
+	gone, _ := tb.GoneAt("a", time.Minute)
+	tb.Bye("a")
+	if got := tb.State("a", at(2)); got != Unknown {
+		t.Errorf("after its word: %v", got)
+	}
+	if at2, ok := tb.GoneAt("a", time.Minute); !ok || at2 != gone {
+		t.Error("its leases count from elsewhere")
+	}
+	contact(t, tb, "leader", 7)
+	if got := tb.State("a", at(10.9)); got != Unknown {
+		t.Errorf("before its silence is one: %v", got)
+	}
+	if got := tb.State("a", at(11)); got != Offline {
+		t.Errorf("after ten seconds of silence: %v", got)
+	}
+	contact(t, tb, "a", 11.5)
+	if got := tb.State("a", at(11.5)); got != Online {
+		t.Errorf("after its next contact: %v", got)
+	}
+	if got := tb.State("stranger", at(2)); got != Unknown {
+		t.Errorf("who was never heard: %v", got)
+	}
+}

@@ -41,7 +41,7 @@ func (f *fleet) try(m *machine, verb string, args any, id string) (map[string]an
 
 // tryFrom is try of a request of which a copy may be out already.
 func (f *fleet) tryFrom(m *machine, verb string, args any, id string, retry bool) (map[string]any, error) {
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(patience)
 	for i := 0; ; i++ {
 		via := m
 		if i > 0 {

@@ -174,7 +174,7 @@ func TestFollowersEndWithTheirReader(t *testing.T) {
 		go func() { over <- cmd.Wait() }()
 		select {
 		case <-over:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			_ = cmd.Process.Kill()
 			t.Errorf("%q goes on though nobody reads it", args)
 		}

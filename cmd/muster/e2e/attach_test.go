@@ -129,7 +129,7 @@ func (s *seatT) ends() {
 	s.t.Helper()
 	select {
 	case <-s.over:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		s.t.Fatalf("the look does not end: %q", last(s.text(), 1500))
 	}
 }

@@ -230,7 +230,7 @@ func (m *machine) start(extra ...string) {
 		m.t.Fatal(err)
 	}
 	m.live.Store(int64(m.cmd.Process.Pid))
-	deadline := time.Now().Add(40 * time.Second)
+	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {
@@ -279,9 +279,14 @@ func (m *machine) run(args ...string) (stdout, stderr string, code int) {
 	return o.String(), e.String(), code
 }
 
+// patience is the least that anything is waited for: it ends a hang, and claims nothing of how fast a busy machine is. What is
+// claimed of times is measured by the tests themselves.
+const patience = 2 * time.Minute
+
 // eventually waits for a condition, looking again and again.
 func (f *fleet) eventually(limit time.Duration, what string, cond func() (bool, string)) {
 	f.t.Helper()
+	limit = max(limit, patience)
 	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

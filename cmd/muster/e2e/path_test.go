@@ -59,7 +59,7 @@ profiles:
 				t.Fatalf("session of %s, want %s", w.text, ans.ID)
 			}
 			running, answered = append(running, w.at.Sub(told)), append(answered, told.Sub(began))
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("card %s does not run: %s", ans.ID, f.whyNot(m, ans.ID))
 		}
 		f.await(m, "done", ans.ID) // idle again

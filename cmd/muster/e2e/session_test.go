@@ -185,8 +185,8 @@ func (d *death) wait(t *testing.T, limit time.Duration) time.Time {
 	case at := <-d.at:
 		d.at <- at
 		return at
-	case <-time.After(limit):
-		t.Fatalf("process %d still lives after %s", d.pid, limit)
+	case <-time.After(max(limit, patience)):
+		t.Fatalf("process %d still lives after %s", d.pid, max(limit, patience))
 		return time.Time{}
 	}
 }

@@ -34,6 +34,9 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 		return json.Marshal(n.cfg.Wall().UnixMilli())
 	case "contact":
 		return decoded(body, func(m contactMsg) (any, error) { return n.lease.contact(ctx, string(peer), m) })
+	case "bye":
+		n.lease.bye(string(peer))
+		return nil, nil
 	case "order":
 		return decoded(body, func(m orderMsg) (any, error) {
 			if !n.votes(peer) {

@@ -135,6 +135,23 @@ func (n *Node) contactOnce(ctx, lead context.Context) bool {
 	return true
 }
 
+// byeTimeout is how long a node that stops tries to say so; who is not told finds out by its silence.
+const byeTimeout = time.Second
+
+// bye tells the leader that this node stops, so that nothing is given to it any more: a start that it will not take would
+// keep its card waiting until the claim expires. No verdict follows from it.
+func (n *Node) bye() {
+	peer := n.leaderNode()
+	if peer == "" || peer == string(n.ident.ID) {
+		return // who led has no contact table any more, and the next leader hears nothing of this node
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), byeTimeout)
+	defer cancel()
+	if err := n.call(ctx, peer, "bye", nil, nil); err != nil {
+		n.log.Debug("the leader could not be told that this node stops", "leader", peer, "err", err)
+	}
+}
+
 // call asks a peer with JSON both ways.
 func (n *Node) call(ctx context.Context, peer, method string, in, out any) error {
 	b, err := json.Marshal(in)

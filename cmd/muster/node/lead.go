@@ -148,6 +148,13 @@ func (l *leading) contact(ctx context.Context, peer string, msg contactMsg) (con
 	return contactAns{Term: term, Commit: l.n.store.CommitIndex(), Seq: seq, Time: l.n.store.BoardTime()}, nil
 }
 
+// bye takes a node's word that it stops.
+func (l *leading) bye(peer string) {
+	l.mu.Lock()
+	l.table.Bye(peer)
+	l.mu.Unlock()
+}
+
 // termStore is the store as the leader's own requests see it: an alarm holds them
 // up like everybody's (DIVERGED: nothing is written).
 type termStore struct{ l *leading }

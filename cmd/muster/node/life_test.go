@@ -69,3 +69,27 @@ func TestCloseWaitsForWhatActs(t *testing.T) {
 		t.Fatal("Close returned while something acts")
 	}
 }
+
+// A machine that was stopped gets nothing from then on, though its last contact is still fresh: what it was given would
+// wait until the claim expires.
+func TestStoppedNodeGetsNothing(t *testing.T) {
+	a := open(t, testConfig(t, "atlas"))
+	a.testDo(t, board.VBoardApply, board.BoardApply{Board: "default", YAML: shell})
+	b := a.joined(t, "borea", func(c *Config) { c.Replica = true })
+	a.until(t, "borea is heard of", func() bool { return a.lease.State(string(b.ident.ID)).State == board.NodeOnline })
+	b.Close()
+	if got := a.lease.State(string(b.ident.ID)).State; got == board.NodeOnline {
+		t.Errorf("a machine that was stopped is %s", got)
+	}
+	for range 4 {
+		card := a.testAdd(t, "one of a few at once", "sleep 1")
+		if c := a.waitStatus(t, card, "running"); c != nil {
+			_ = a.store.View(func(v board.View) error {
+				if r := board.LastRun(v, c); r.Node == string(b.ident.ID) {
+					t.Errorf("%s is given to a machine that was stopped", r.ID)
+				}
+				return nil
+			})
+		}
+	}
+}

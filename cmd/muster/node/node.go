@@ -173,7 +173,10 @@ func (n *Node) close() error {
 		_ = n.store.Transfer(ctx) // best effort: others take over at once instead of after an election
 		cancel()
 	}
-	n.cancel(errClosed)
+	n.cancel(errClosed) // no contact after this
+	if n.store != nil {
+		n.bye()
+	}
 	var errs []error
 	closes := func(what string, err error) {
 		if err != nil {

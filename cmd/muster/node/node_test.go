@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// patience bounds every wait of these tests for what must come: it is there so that a hang ends, and is no claim of how
+// fast anything is; a busy machine with two processors takes half a minute for what takes a second alone.
+const patience = 2 * time.Minute
+
 const shell = `
 version: 1
 name: default
@@ -39,7 +43,7 @@ profiles:
 func testConfig(t *testing.T, name string) Config {
 	t.Helper()
 	cfg := Config{Data: filepath.Join(t.TempDir(), name), Name: name, Binary: os.Args[0], Slots: 8, Labels: map[string]string{"always-on": "true"},
-		readWait: time.Minute} // a machine with far more to do than it can is no node that was cut off
+		readWait: patience} // a machine with far more to do than it can is no node that was cut off
 	if testing.Verbose() {
 		cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo})).With("node", name)
 	}
@@ -72,7 +76,7 @@ func (n *Node) testDo(t *testing.T, verb string, args any) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	res := n.Do(ctx, board.Request{ID: n.MintID(), Actor: board.Actor{Kind: board.ActorPerson, Name: "ann@" + n.cfg.Name, Node: string(n.ident.ID)}, Verb: verb, Args: b})
 	if res.Err != nil {
@@ -103,7 +107,7 @@ func (n *Node) waitStatus(t *testing.T, card, status string) *board.Card {
 	t.Helper()
 	sub := n.store.Subscribe(func(tab board.Table, key string) bool { return tab == board.TCard && key == card })
 	defer sub.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		var c *board.Card

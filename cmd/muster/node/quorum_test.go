@@ -28,7 +28,7 @@ func threeVoters(t *testing.T) []*Node {
 	}
 	sub := a.store.Subscribe(func(tab board.Table, _ string) bool { return tab == board.TNode })
 	defer sub.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		voters := 0
@@ -99,7 +99,7 @@ func TestReadsSeeWhatWasAnswered(t *testing.T) {
 			at         *Node
 			consistent bool
 		}{{n, false}, {nodes[(i+1)%3], true}} {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			f, err := backend{tc.at}.Read(ctx, tc.consistent, func(v board.View) error {
 				if board.GetCard(v, card) == nil {
 					t.Errorf("card %s, acknowledged by %s, is not seen at %s (consistent %v)", card, n.cfg.Name, tc.at.cfg.Name, tc.consistent)

@@ -36,13 +36,13 @@ func (n *Node) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("not within a minute: %s", what)
+			t.Fatalf("not within two minutes: %s", what)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestGossipRotatesWhileAStepFails(t *testing.T) {
 	a.until(t, "borea is heard of", func() bool { return a.lease.State(string(b.ident.ID)).State == board.NodeOnline })
 	select {
 	case <-failed:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("no step fails")
 	}
 	was := a.key()

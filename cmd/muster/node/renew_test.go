@@ -69,7 +69,7 @@ func TestRecoverAndTheOldEraComesBack(t *testing.T) {
 		_ = n.Open(t.Context()) // it may be told while it opens
 		select {
 		case <-n.Done():
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("%s goes on in the era before", old.cfg.Name)
 		}
 		if n.Close(); !n.Again() {

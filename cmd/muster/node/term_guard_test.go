@@ -55,7 +55,7 @@ func (n *Node) shellT(t *testing.T, a tty.Ask) <-chan error {
 	a.Shell, a.Size = true, tty.Size{Cols: 80, Rows: 24}
 	near, far := net.Pipe()
 	n.spawn(func() { n.hostTerm(n.ident.ID, far) })
-	if _, err := tty.Request(near, a, 30*time.Second); err != nil {
+	if _, err := tty.Request(near, a, patience); err != nil {
 		t.Fatalf("%+v: %v", a, err)
 	}
 	link, s, end := tty.NewLink(near), &sightT{want: "hi-2", told: make(chan struct{})}, make(chan error, 1)
@@ -167,7 +167,7 @@ func TestTerminalsAreBounded(t *testing.T) {
 	end := n.shellT(t, tty.Ask{ID: "last", Name: "ann"})
 	near, far := net.Pipe()
 	n.spawn(func() { n.hostTerm(n.ident.ID, far) })
-	if _, err := tty.Request(near, tty.Ask{Name: "ann", Shell: true}, 30*time.Second); err == nil || !strings.Contains(err.Error(), "64 terminals already") {
+	if _, err := tty.Request(near, tty.Ask{Name: "ann", Shell: true}, patience); err == nil || !strings.Contains(err.Error(), "64 terminals already") {
 		t.Errorf("one more: %v", err)
 	}
 	n.cancel(errClosed)
