@@ -47,6 +47,11 @@ func TestAnEndHasItsMeaning(t *testing.T) {
 			if want != 0 {
 				want += w.now
 			}
+			if c.means == MeansNoVerdict {
+				if x := w.card(id); x.Attention.Text != noVerdict || x.LastError != noVerdict || x.BlockReason != noVerdict || r.Error != noVerdict {
+					t.Errorf("people read %q, %q, %q, %q; want %q", x.Attention.Text, x.LastError, x.BlockReason, r.Error, noVerdict)
+				}
+			}
 			if at := ResetAt(r); r.Means != c.means || r.Outcome != c.outcome || at != want {
 				t.Errorf("means %q, outcome %q, reset %d; want %q, %q, %d", r.Means, r.Outcome, at, c.means, c.outcome, want)
 			}

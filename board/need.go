@@ -90,7 +90,13 @@ func (t *tx) need(tab Table, key string, r record) {
 	}
 }
 
+// NeedOfCard is why a card itself, not a session of it, needs a person; nil when it does not.
+func NeedOfCard(c *Card) *Need { return c.need() }
+
 func (c *Card) need() *Need {
+	if w := c.Waits; c.Attention.Check == "" && c.Run == "" && !Finished(c.Stored) && (w.Check == "unassigned" || w.Check == "profile") {
+		return &Need{Card: c.ID, Board: c.Board, Kind: w.Check, Text: clip(w.Text, 300) + ": muster card edit " + c.ID + " --assignee PROFILE", Since: w.Since}
+	}
 	if c.Attention.Check == "" {
 		return nil
 	}

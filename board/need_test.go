@@ -74,6 +74,22 @@ func TestReviewThatWaitsForAPerson(t *testing.T) {
 	w.wantNeeds(id)
 }
 
+// Invariant 20: a card that waits for a profile waits for a person, and says how it is given one, until it has one.
+func TestCardWithoutAProfileNeedsAPerson(t *testing.T) {
+	w := agents(t)
+	id := w.add("x", nil)
+	w.wantNeeds(id)
+	for _, check := range []string{"unassigned", "profile"} {
+		w.ask(Platform(), VReasons, Reasons{Cards: []CardReason{{Card: id, Check: check, Text: "nobody plays implementer"}}})
+		w.wantNeeds(id, check+": nobody plays implementer: muster card edit "+id+" --assignee PROFILE")
+	}
+	w.ask(Platform(), VReasons, Reasons{Cards: []CardReason{{Card: id, Check: "cap", Text: "full"}}})
+	w.wantNeeds(id)
+	w.ask(Platform(), VReasons, Reasons{Cards: []CardReason{{Card: id, Check: "unassigned", Text: "nobody"}}})
+	w.must(id, "cancel", manager)
+	w.wantNeeds(id)
+}
+
 // A session that asks whether it may, asks a person something or is at a limit needs a person from
 // its node's word on until it works again or is gone; the card's events say so, once.
 func TestSessionThatAsks(t *testing.T) {

@@ -140,6 +140,36 @@ func TestReviewersSubscribeAndOffStays(t *testing.T) {
 	f.wantInbox(ben, "comment "+card+" subscriber")
 }
 
+// Whatever blocks a card is in the inbox of who filed it and who follows it, with the reason: the breaker's word too.
+func TestBlocksAreInTheInbox(t *testing.T) {
+	one, zero := int64(1), int64(0)
+	for name, c := range map[string]struct {
+		end  Report
+		want string
+	}{
+		"the breaker":      {Report{Code: &one, Error: "out of luck"}, "exited: running -> blocked\nfailed 2 times in a row: out of luck"},
+		"no verdict":       {Report{Code: &zero}, "exited: running -> blocked\n" + noVerdict},
+		"a pane is closed": {Report{Code: &zero, Closed: true}, "exited: running -> blocked\nits pane was closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			card := f.card("x")
+			f.must(by(ben, VSubscribe), Subscribe{Card: card})
+			for GetCard(f.v, card).Status != "blocked" {
+				f.must(f.person(VCardEdit), CardEdit{Card: card, CardFields: CardFields{Assignee: new("agent")}})
+				c.end.Kind, c.end.Run = ReportExited, f.launchedOn(card)
+				f.report(atlas, c.end)
+			}
+			for _, who := range []Actor{ann, ben} {
+				list := Inbox(f.v, who.Address(), false)
+				if len(list) != 1 || !strings.HasPrefix(list[0].Text, c.want) {
+					t.Errorf("%s reads %+v, want one with %q", who.Name, list, c.want)
+				}
+			}
+		})
+	}
+}
+
 // NOT-02: comments, blocks, reassignment and completion are told to subscribers, never to who did them; kinds narrow it down.
 func TestChangesAreToldToSubscribers(t *testing.T) {
 	f := newFleet(t)

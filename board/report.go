@@ -157,6 +157,9 @@ func (t *tx) reportExited(r *Run, a *Report) *Error {
 		return t.ended(r, lease.ActExited, "spawn_failed", resumeFailed(r, r.SessionID, orElse(a.Error, exitText(a))))
 	}
 	p := map[string]any{"machine": t.nodeName(r.Node), "error": orElse(clip(a.Error, 500), exitText(a))}
+	if p["error"] == "" && r.Means == MeansNoVerdict {
+		p["error"] = noVerdict
+	}
 	if a.Code != nil {
 		p["code"] = *a.Code
 	}
@@ -173,6 +176,9 @@ func (t *tx) reportExited(r *Run, a *Report) *Error {
 	}
 	return t.ended(r, lease.ActExited, "exited", p)
 }
+
+// noVerdict is what people read of [MeansNoVerdict]: nothing failed, and nothing was said to be done.
+const noVerdict = "ended without a verdict: exit code 0, and no word about its card"
 
 func exitText(a *Report) string {
 	switch {

@@ -165,7 +165,11 @@ func (x *telling) text() string {
 	if x.ev.From != x.ev.To && x.ev.To != "" {
 		what = fmt.Sprintf("%s: %s -> %s", x.ev.Kind, x.ev.From, x.ev.To)
 	}
-	if words := payloadWords(x.ev.Payload); words != "" {
+	words := payloadWords(x.ev.Payload)
+	if x.c.Stored == "blocked" && x.ev.From != x.ev.To { // why it is: not only the last failure
+		words = orElse(x.c.BlockReason, words)
+	}
+	if words != "" {
 		what += "\n" + words
 	}
 	return what

@@ -70,6 +70,9 @@ func (st *step) recordFailure(trip bool) *Error {
 	}
 	st.to = br.Target
 	why := "failed " + times(c.Failures) + " in a row: " + c.LastError
+	if trip { // once is enough: what came before is not what holds the card
+		why = c.LastError
+	}
 	if br.Kind != "" {
 		c.BlockKind, c.BlockReason = br.Kind, why
 	}

@@ -44,6 +44,9 @@ func (l *Loop) Aside(node string) (until int64, why string) {
 	return p.until, p.why
 }
 
+// Rank is a candidate's place in its board's queue, as [Input].Rank is; it may be called from anywhere.
+func (l *Loop) Rank(c *Candidate) int { return l.queue.rank(c) }
+
 // Later tells which cards are not tried now, as [Input].Later does; it may be called from anywhere.
 func (l *Loop) Later(card string) (until int64) {
 	l.mu.Lock()

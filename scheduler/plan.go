@@ -23,6 +23,8 @@ type Input struct {
 	// Later tells until when (ms) a card is not tried, because its starts were
 	// refused for no reason that a plan sees; nil, or 0: it is.
 	Later func(card string) (until int64)
+	// Rank is a candidate's place among those of its board that wait, from 1, as the loop has them; nil: they are counted.
+	Rank func(c *Candidate) int
 }
 
 // frozen asks for each node once: one plan is made of one reading of it (M-31).

@@ -1,12 +1,18 @@
 package scheduler
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // queue holds the candidates that wait, each signature in a line of its own, in
 // order. Cards of one signature are refused alike, so that a round which finds
 // no room for the first of a line is done with the line: its work is by lines
 // and starts, not by cards.
+//
+// One goroutine changes and reads it. Others may ask for a rank: what changes the lines holds mu.
 type queue struct {
+	mu    sync.Mutex
 	cards map[string]*Candidate
 	lines map[string]*line
 }
@@ -23,6 +29,8 @@ func newQueue() *queue {
 }
 
 func (q *queue) clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	clear(q.cards)
 	clear(q.lines)
 }
@@ -33,6 +41,8 @@ func (q *queue) has(card string) bool { return q.cards[card] != nil }
 // few, beside what the line holds, are put in their places, for many the line is
 // sorted when it is read: a long line is not sorted for a hundred changes (goal P7b).
 func (q *queue) add(list []*Candidate) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for _, c := range list {
 		q.cards[c.Card] = c
 		l := q.lines[c.sig]
@@ -59,6 +69,8 @@ func (q *queue) remove(card string) {
 	if c == nil {
 		return
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	delete(q.cards, card)
 	l := q.lines[c.sig]
 	l.sort()
@@ -71,6 +83,39 @@ func (q *queue) remove(card string) {
 	if len(l.cards) == 0 {
 		delete(q.lines, c.sig)
 	}
+}
+
+// sort is line.sort of a line that others may look at.
+func (q *queue) sort(l *line) {
+	if !l.sorted {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		l.sort()
+	}
+}
+
+// rank is a candidate's place among those of its board that wait, from 1, whether it waits itself or not: by lines,
+// not by cards. It may be called from anywhere, and changes nothing.
+func (q *queue) rank(me *Candidate) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := 1
+	for _, l := range q.lines {
+		if len(l.cards) == 0 || l.cards[0].board != me.board { // a line is of one board
+			continue
+		}
+		if l.sorted {
+			n, _ := slices.BinarySearchFunc(l.cards, me, before)
+			at += n
+			continue
+		}
+		for _, c := range l.cards { // it is sorted when its round reads it
+			if before(c, me) < 0 {
+				at++
+			}
+		}
+	}
+	return at
 }
 
 func (l *line) sort() {
@@ -86,7 +131,7 @@ func (l *line) sort() {
 func (q *queue) all(done func(sig string) bool, fn func(*Candidate) bool) {
 	var heads []*head
 	for _, l := range q.lines {
-		l.sort()
+		q.sort(l)
 		heads = append(heads, &head{rest: slices.Clone(l.cards[:min(len(l.cards), headCards)]), line: l})
 	}
 	slices.SortFunc(heads, func(a, b *head) int { return before(a.rest[0], b.rest[0]) })

@@ -20,8 +20,11 @@ func TestQueueIsOneOrder(t *testing.T) {
 				var list []*Candidate
 				for range rapid.SampledFrom([]int{1, 3, 40, 150}).Draw(t, "many") {
 					made++
-					c := &Candidate{Card: fmt.Sprint("c-", made), sig: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "sig"),
+					c := &Candidate{Card: fmt.Sprint("c-", made), sig: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "sig"), board: "x",
 						keys: []any{float64(rapid.IntRange(0, 3).Draw(t, "priority"))}, desc: []bool{true}, since: int64(rapid.IntRange(0, 3).Draw(t, "since"))}
+					if c.sig == "c" {
+						c.board = "y"
+					}
 					list = append(list, c)
 					model[c.Card] = c
 				}
@@ -37,6 +40,15 @@ func TestQueueIsOneOrder(t *testing.T) {
 			want = append(want, c)
 		}
 		slices.SortFunc(want, before)
+		ranks := map[string]int{} // of each board, c being another's
+		for _, c := range want {
+			if ranks[c.board]++; q.rank(c) != ranks[c.board] {
+				t.Fatalf("%s has rank %d, want %d", c.Card, q.rank(c), ranks[c.board])
+			}
+		}
+		if out := (&Candidate{Card: "d", keys: []any{-1.0}, desc: []bool{true}, board: "x"}); q.rank(out) != ranks["x"]+1 {
+			t.Fatalf("who is not in the queue has rank %d behind %d", q.rank(out), ranks["x"])
+		}
 		taken := rapid.IntRange(1, 5).Draw(t, "taken")
 		limit := rapid.IntRange(0, len(want)+1).Draw(t, "limit of line a")
 		var expect, got []string

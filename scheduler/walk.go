@@ -153,7 +153,7 @@ func (l *Loop) tellLine(in Input, x *line, w *Wait, reasons *[]board.CardReason)
 	if x.told >= ahead/2 && x.told > 0 {
 		return
 	}
-	x.sort()
+	l.queue.sort(x)
 	for _, cand := range x.cards[x.told:ahead] {
 		if c := board.GetCard(in.View, cand.Card); c != nil && c.Waits.Check != w.Check {
 			l.wait(c, &Wait{Card: cand.Card, Check: w.Check, Text: w.Text}, reasons)

@@ -2,12 +2,16 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"muster/board"
 )
+
+// maxProfiles bounds the profiles that an answer names.
+const maxProfiles = 12
 
 // WhyAnswer explains where a card stands: the recorded reason, what it looks
 // like now, its place in the queue and what would change it.
@@ -214,8 +218,8 @@ func (a *WhyAnswer) fix(in Input, c *board.Card) {
 		elsewhere = ", or let it run on another: muster move " + c.ID + " --machine any"
 	}
 	a.Fix = map[string]string{
-		"unassigned":       "muster card edit " + c.ID + " --assignee PROFILE",
-		"profile":          "muster card edit " + c.ID + " --assignee PROFILE",
+		"unassigned":       "muster card edit " + c.ID + " --assignee PROFILE" + profiles(in, c),
+		"profile":          "muster card edit " + c.ID + " --assignee PROFILE" + profiles(in, c),
 		"cap":              "a session that ends makes room; or: muster start " + c.ID + " --force --why TEXT",
 		"estop":            "remove the ESTOP file on that machine",
 		"session_open":     "end it on its machine; or have it ended: muster forget " + c.ID,
@@ -244,8 +248,28 @@ func (a *WhyAnswer) fix(in Input, c *board.Card) {
 	}[a.Check]
 }
 
-// position is a candidate's place among its board's candidates.
+// profiles names what a card may be given, some of it where that is much.
+func profiles(in Input, c *board.Card) string {
+	b := board.GetBoard(in.View, c.Board)
+	if b == nil {
+		return ""
+	}
+	wf, err := in.Workflows.Of(in.View, b)
+	if err != nil {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(wf.Profiles))
+	if more := len(names) - maxProfiles; more > 0 {
+		names = append(names[:maxProfiles], fmt.Sprintf("and %d more", more))
+	}
+	return "; profiles: " + orElse(strings.Join(names, ", "), "none, give the board one: muster board apply "+b.Slug+" -f FILE")
+}
+
+// position is a candidate's place among its board's candidates. Where no loop runs the whole board is read.
 func position(in Input, room *board.Room, me *Candidate) int {
+	if in.Rank != nil {
+		return in.Rank(me)
+	}
 	var all []*Candidate
 	b := board.GetBoard(in.View, me.board)
 	if b == nil {

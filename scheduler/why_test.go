@@ -3,6 +3,7 @@ package scheduler
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"muster/board"
 )
@@ -46,9 +47,40 @@ func TestWhySaysWhatToType(t *testing.T) {
 	fix(bound, "machine_unknown", "bring the machine back", "muster move "+bound+" --machine any")
 	r.online("borea")
 
+	lost := r.add("sh")
+	r.person(board.VCardEdit, board.CardEdit{Card: lost, CardFields: board.CardFields{Assignee: new(string)}})
+	fix(lost, "unassigned", "muster card edit "+lost+" --assignee PROFILE; profiles: ", "pane, ")
+
 	pane := r.add("pane")
 	fix(pane, "surface", "tmux")
 	r.must(board.Actor{Kind: board.ActorNode, Node: "n-borea"}, board.VNodeUp, board.NodeUp{ID: "n-borea", Name: "borea", Slots: 2, Panes: true, Harnesses: []string{"command", "claude-code"}})
 	r.startAll()
 	fix(pane, "running", "muster attach "+pane, "muster log "+pane)
+}
+
+// M-31: the place that why tells is that of the loop's queue, which is asked for one card; without a loop it is counted.
+func TestWhyKnowsItsPlace(t *testing.T) {
+	inBubble(t, shell+"  other: {harness: command, args: [make]}\n", []string{"atlas"}, func(r *rig) {
+		r.person(board.VPause, board.Pause{Why: "x"})
+		var ids []string
+		for i := range 6 {
+			p := int64(i % 3)
+			ids = append(ids, r.add([]string{"sh", "other"}[i%2], func(a *board.CardAdd) { a.Priority = &p }))
+		}
+		synctest.Wait()
+		asked, seen := 0, map[int]bool{}
+		for _, id := range ids {
+			in := r.input()
+			counted, err := Why(in, id, true)
+			in.Rank = func(c *Candidate) int { asked++; return r.loop.Rank(c) }
+			ranked, err2 := Why(in, id, true)
+			if err != nil || err2 != nil || counted.Position != ranked.Position || ranked.Check != "pause" {
+				t.Fatalf("%s is %+v by the loop, %+v by counting", id, ranked, counted)
+			}
+			seen[ranked.Position] = true
+		}
+		if len(seen) != len(ids) || asked != len(ids) {
+			t.Errorf("places %v, the loop was asked %d times", seen, asked)
+		}
+	})
 }

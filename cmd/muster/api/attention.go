@@ -98,8 +98,9 @@ func needy(v board.View, b *board.Board) (ids []string) {
 
 // attentionOf is why a card, or the session that works on it, needs a person; nil when it does not.
 func attentionOf(v board.View, c *board.Card) *Attention {
-	if c.Attention.Check != "" {
-		return &Attention{Kind: c.Attention.Check, Text: c.Attention.Text, Since: optAt(c.Attention.Since), Session: c.Run}
+	if n := board.NeedOfCard(c); n != nil {
+		x := needOf(v, n)
+		return &x.Attention
 	}
 	if c.Run == "" {
 		return nil

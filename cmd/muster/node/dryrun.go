@@ -42,7 +42,7 @@ func (n *Node) dryRun(slug string) (*scheduler.DryAnswer, error) {
 func (n *Node) planInput(v board.View) scheduler.Input {
 	in := scheduler.Input{View: v, Workflows: n.flows, Nodes: n.lease.State, Now: max(v.Time(), n.boardNow())}
 	if loop := n.lease.loop(); loop != nil {
-		in.Aside, in.Later = loop.Aside, loop.Later
+		in.Aside, in.Later, in.Rank = loop.Aside, loop.Later, loop.Rank
 	}
 	return in
 }
