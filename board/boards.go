@@ -82,6 +82,10 @@ func boardApply(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Was != 0 && a.Was != b.Workflow {
+		return nil, Errorf(Conflict, "board %s: its workflow was changed meanwhile: version %d is in force, and yours was written against %d", b.Slug, b.Workflow, a.Was).
+			WithCheck("changed").WithHint("look again: muster workflow show --board %s", b.Slug)
+	}
 	was, version := t.flowBefore(b), b.Workflow
 	if err := b.settled(t); err != nil {
 		return nil, err
@@ -168,6 +172,11 @@ func boardSet(t *tx) (any, *Error) {
 	if len(b.Params) > 0 && json.Unmarshal(b.Params, &params) != nil {
 		params = map[string]json.RawMessage{}
 	}
+	for _, k := range sortedKeys(a.Was) {
+		if !sameValue(a.Was[k], t.boardValue(b, k, params)) {
+			return nil, Errorf(Conflict, "board %s: its %s was changed meanwhile", b.Slug, clip(k, 40)).WithCheck("changed").WithHint("look again: muster board show %s", b.Slug)
+		}
+	}
 	for _, k := range sortedKeys(a.Set) {
 		if err := t.boardSetOne(b, k, a.Set[k], params); err != nil {
 			return nil, err
@@ -191,6 +200,40 @@ func boardSet(t *tx) (any, *Error) {
 	}
 	t.event(nil, Event{Kind: "board_set", Board: b.Slug, Payload: jsonOf(map[string]any{"keys": sortedKeys(a.Set)})})
 	return map[string]any{"board": b.Slug}, nil
+}
+
+// boardValue is what a key of board.set stands at; nil is nothing.
+func (t *tx) boardValue(b *Board, key string, params map[string]json.RawMessage) json.RawMessage {
+	if name, ok := strings.CutPrefix(key, "params."); ok {
+		return params[name]
+	}
+	switch key {
+	case "keep":
+		return jsonOf(b.Keep)
+	case "label":
+		return jsonOf(b.Label)
+	case "zone":
+		return jsonOf(b.Zone)
+	case "home":
+		if n := GetNode(t, b.Home); n != nil {
+			return jsonOf(n.Name)
+		}
+	}
+	return nil
+}
+
+// sameValue compares JSON by what it says; nothing, null and an empty text are the same.
+func sameValue(x, y json.RawMessage) bool {
+	norm := func(raw json.RawMessage) string {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		var v any
+		if len(raw) == 0 || d.Decode(&v) != nil || v == nil || v == "" {
+			return ""
+		}
+		return string(jsonOf(v))
+	}
+	return norm(x) == norm(y)
 }
 
 func (t *tx) boardSetOne(b *Board, key string, val json.RawMessage, params map[string]json.RawMessage) *Error {

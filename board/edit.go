@@ -14,6 +14,9 @@ func cardEdit(t *tx) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.unchanged(c, a.Was); err != nil {
+		return nil, err
+	}
 	if err := t.setFields(b, c, &a.CardFields); err != nil {
 		return nil, err
 	}
@@ -36,6 +39,38 @@ func cardEdit(t *tx) (any, *Error) {
 		out["next_run"] = next
 	}
 	return out, nil
+}
+
+// unchanged refuses an edit that was written against other values than the card has now.
+func (t *tx) unchanged(c *Card, was *CardFields) *Error {
+	if was == nil {
+		return nil
+	}
+	num := func(p *int64) int64 {
+		if p == nil {
+			return 0
+		}
+		return *p
+	}
+	for _, x := range []struct {
+		name  string
+		other bool
+	}{
+		{"title", was.Title != nil && *was.Title != c.Title}, {"body", was.Body != nil && *was.Body != GetBody(t, c.ID)},
+		{"assignee", was.Assignee != nil && *was.Assignee != c.Assignee}, {"machine", was.Machine != nil && *was.Machine != c.Machine},
+		{"priority", was.Priority != nil && *was.Priority != c.Priority}, {"skills", was.Skills != nil && !slices.Equal(*was.Skills, c.Skills)},
+		{"model", was.Model != nil && *was.Model != c.Model}, {"max_runtime", was.MaxRuntime != nil && *was.MaxRuntime != num(c.MaxRuntime)},
+		{"max_retries", was.MaxRetries != nil && *was.MaxRetries != num(c.MaxRetries)}, {"goal", was.Goal != nil && *was.Goal != c.Goal},
+		{"goal_max_turns", was.GoalMaxTurns != nil && *was.GoalMaxTurns != num(c.GoalMaxTurns)}, {"workspace", was.Workspace != nil && *was.Workspace != c.Workspace},
+		{"branch", was.Branch != nil && *was.Branch != c.Branch}, {"kind", was.Kind != nil && *was.Kind != c.Kind},
+		{"start_after", was.StartAfter != nil && *was.StartAfter != c.StartAfter},
+		{"labels", slices.ContainsFunc(sortedKeys(was.Labels), func(k string) bool { return was.Labels[k] != c.Labels[k] })},
+	} {
+		if x.other {
+			return Errorf(Conflict, "card %s: its %s was changed meanwhile", c.ID, x.name).WithCheck("changed").WithHint("look again: muster card show %s", c.ID)
+		}
+	}
+	return nil
 }
 
 // takesEffect are the given fields by when they count while a run is under way:

@@ -87,12 +87,14 @@ type BoardApply struct {
 	Board  string `json:"board"`
 	YAML   string `json:"yaml"`
 	DryRun bool   `json:"dry_run,omitempty"`
+	Was    uint64 `json:"was,omitempty"` // version that it was written against: refused when another is in force; 0: whatever there is
 }
 
 // BoardSet changes single values: label, home, keep, zone, params.NAME. A value is JSON; null removes.
 type BoardSet struct {
 	Board string                     `json:"board"`
 	Set   map[string]json.RawMessage `json:"set"`
+	Was   map[string]json.RawMessage `json:"was,omitempty"` // refused when one of these keys has another value (null: none)
 }
 
 // BoardArchive puts a board aside, or with Undo takes it back.
@@ -132,7 +134,8 @@ type CardAdd struct {
 
 // CardEdit changes fields of a card.
 type CardEdit struct {
-	Card string `json:"card"`
+	Card string      `json:"card"`
+	Was  *CardFields `json:"was,omitempty"` // what the given fields were written against: refused when one has another value
 	CardFields
 }
 

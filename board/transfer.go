@@ -32,6 +32,9 @@ type ExportHead struct {
 	Params   json.RawMessage `json:"params,omitempty"`
 	NextCard uint64          `json:"next_card"`
 	Workflow string          `json:"workflow"` // the YAML in force
+
+	Home            string `json:"home,omitempty"`             // name of a machine; of [ExportLive] only
+	WorkflowVersion uint64 `json:"workflow_version,omitempty"` // of ExportLive only
 }
 
 // ExportLine is any other line but the last: one of its members is there.
@@ -90,6 +93,8 @@ type ExportCard struct {
 	NeedsSince   int64             `json:"needs_since,omitempty"`
 	LastFree     int64             `json:"last_free,omitempty"`
 	Kind         string            `json:"kind,omitempty"`
+	Now          string            `json:"status_now,omitempty"` // the status in which its run works; of [ExportLive] only
+	Run          string            `json:"run_now,omitempty"`    // that run; of ExportLive only
 }
 
 // ExportEvent is something that happened to a card; Said makes it a comment.
@@ -137,6 +142,23 @@ type ExportLink struct {
 // Export gives the lines of a board's file but the last, without line ends; it
 // stops at the first error of emit.
 func Export(v View, b *Board, emit func(line []byte) error) error {
+	return (&exporting{v: v, emit: emit}).board(b)
+}
+
+// ExportLive is an [Export] that shows the board as it is, with what stays in its
+// fleet: where its runs work, its home, links to other boards, and events by their ids here.
+func ExportLive(v View, b *Board, emit func(line []byte) error) error {
+	return (&exporting{v: v, emit: emit, live: true}).board(b)
+}
+
+type exporting struct {
+	v    View
+	emit func(line []byte) error
+	live bool
+}
+
+func (x *exporting) board(b *Board) error {
+	v, emit := x.v, x.emit
 	if b.Carry != "" {
 		return Errorf(Unavailable, "board %s: its cards are being carried over to another version of its workflow", b.Slug).WithHint("try again in a moment")
 	}
@@ -148,12 +170,18 @@ func Export(v View, b *Board, emit func(line []byte) error) error {
 	if d := GetWorkflowDoc(v, b.Slug, b.Workflow); d != nil {
 		head.Workflow = string(d.Source)
 	}
+	if x.live {
+		head.WorkflowVersion = b.Workflow
+		if n := GetNode(v, b.Home); n != nil {
+			head.Home = n.Name
+		}
+	}
 	if err := emitJSON(emit, head); err != nil {
 		return err
 	}
 	var err error
 	EachCard(v, b, func(c *Card) bool {
-		err = exportCard(v, c, emit)
+		err = x.card(c)
 		return err == nil
 	})
 	if err != nil {
@@ -161,7 +189,7 @@ func Export(v View, b *Board, emit func(line []byte) error) error {
 	}
 	EachCard(v, b, func(c *Card) bool {
 		for _, p := range Parents(v, c.ID) {
-			if PrefixOfCard(p) == b.Prefix && err == nil {
+			if (x.live || PrefixOfCard(p) == b.Prefix) && err == nil {
 				err = emitJSON(emit, ExportLine{Link: &ExportLink{c.ID, p}})
 			}
 		}
@@ -178,20 +206,24 @@ func emitJSON(emit func([]byte) error, x any) error {
 	return emit(line)
 }
 
-func exportCard(v View, c *Card, emit func([]byte) error) error {
-	x := ExportCard{ID: c.ID, Title: c.Title, Body: GetBody(v, c.ID), Status: c.Status, Previous: c.Previous, Assignee: c.Assignee, Machine: c.Machine,
+func (x *exporting) card(c *Card) error {
+	v, emit := x.v, x.emit
+	out := ExportCard{ID: c.ID, Title: c.Title, Body: GetBody(v, c.ID), Status: c.Status, Previous: c.Previous, Assignee: c.Assignee, Machine: c.Machine,
 		Priority: c.Priority, Created: c.Created, Updated: c.Updated, Started: c.Started, Creator: exportActor(c.Creator), Runs: lastN(v, c), Failures: c.Failures,
 		LastError: c.LastError, LastOutcome: c.LastOutcome, MaxRetries: c.MaxRetries, MaxRuntime: c.MaxRuntime, Model: c.Model, Provider: c.Provider,
 		Effort: c.Effort, Skills: c.Skills, Goal: c.Goal, GoalMaxTurns: c.GoalMaxTurns, Tenant: c.Tenant, Branch: c.Branch, Workspace: c.Workspace,
 		SubtaskOf: c.SubtaskOf, Labels: c.Labels, StartAfter: c.StartAfter, Blocks: c.Blocks, BlockKind: c.BlockKind, BlockReason: c.BlockReason,
 		Needs: c.Attention.Check, NeedsText: c.Attention.Text, NeedsSince: c.Attention.Since, LastFree: c.LastFree, Kind: c.Kind}
 	if r := GetRun(v, c.Run); r != nil { // its claim stays here: it is where it was started from
-		x.Status = orElse(r.Source, c.Previous)
+		out.Status = orElse(r.Source, c.Previous)
+		if x.live {
+			out.Now, out.Run = c.Status, r.ID
+		}
 	}
-	if err := emitJSON(emit, ExportLine{Card: &x}); err != nil {
+	if err := emitJSON(emit, ExportLine{Card: &out}); err != nil {
 		return err
 	}
-	if err := exportEvents(v, c, emit); err != nil {
+	if err := x.events(c); err != nil {
 		return err
 	}
 	var err error
@@ -206,9 +238,10 @@ func exportCard(v View, c *Card, emit func([]byte) error) error {
 	return err
 }
 
-// exportEvents writes a card's events oldest first: they are chained the other way
+// events writes a card's events oldest first: they are chained the other way
 // round, so that their keys are gathered first.
-func exportEvents(v View, c *Card, emit func([]byte) error) error {
+func (x *exporting) events(c *Card) error {
+	v, emit := x.v, x.emit
 	var keys []string
 	CardEvents(v, c, func(e *Event) bool {
 		keys = append(keys, e.ID)
@@ -219,12 +252,15 @@ func exportEvents(v View, c *Card, emit func([]byte) error) error {
 		if e == nil {
 			continue
 		}
-		x := ExportEvent{Card: c.ID, ID: orElse(e.Origin, EventID(e.ID)), Kind: e.Kind, At: e.At, Actor: exportActor(e.Actor), Payload: e.Payload,
+		out := ExportEvent{Card: c.ID, ID: orElse(e.Origin, EventID(e.ID)), Kind: e.Kind, At: e.At, Actor: exportActor(e.Actor), Payload: e.Payload,
 			From: e.From, To: e.To, Said: e.Said, Text: e.Text}
 		if r := GetRun(v, e.Run); r != nil && r.Card == c.ID && r.State == RunEnded {
-			x.Run = r.N
+			out.Run = r.N
 		}
-		if err := emitJSON(emit, ExportLine{Event: &x}); err != nil {
+		if x.live {
+			out.ID = EventID(e.ID)
+		}
+		if err := emitJSON(emit, ExportLine{Event: &out}); err != nil {
 			return err
 		}
 	}

@@ -131,6 +131,9 @@ func (h *handler) mayExport(r *http.Request) (caller, error) {
 	if err == nil {
 		err = h.mayRead(r, &c)
 	}
+	if err == nil {
+		err = asks{"live": truth}.check(r)
+	}
 	switch {
 	case err != nil:
 		return c, err
@@ -146,13 +149,17 @@ func (h *handler) exportFile(r *http.Request) (*os.File, error) {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	_ = os.Remove(f.Name()) // nothing is left behind, whatever happens
+	export := board.Export
+	if r.URL.Query().Get("live") == "true" {
+		export = board.ExportLive
+	}
 	sum, lines, out := sha256.New(), 0, bufio.NewWriterSize(f, 256<<10)
 	_, err = h.read(r, func(v board.View) error {
 		b, err := findBoard(v, r.PathValue("slug"))
 		if err != nil {
 			return err
 		}
-		return board.Export(v, b, func(line []byte) error {
+		return export(v, b, func(line []byte) error {
 			line = append(line, '\n')
 			sum.Write(line)
 			lines++
@@ -324,7 +331,16 @@ func (x *importing) do(ctx context.Context, verb string, args any) board.Result 
 
 // Export writes a board's file to w, and fails when it did not come whole.
 func (c *Client) Export(ctx context.Context, slug string, w io.Writer) (lines int, err error) {
-	res, err := c.large(ctx, http.MethodGet, "/v1/boards/"+url.PathEscape(slug)+"/export", nil)
+	return c.export(ctx, slug, "", w)
+}
+
+// ExportLive is an [Client.Export] of the board as it is in its fleet, through the leader: what was acknowledged is in it.
+func (c *Client) ExportLive(ctx context.Context, slug string, w io.Writer) (lines int, err error) {
+	return c.export(ctx, slug, "?live=true&consistent=true", w)
+}
+
+func (c *Client) export(ctx context.Context, slug, query string, w io.Writer) (lines int, err error) {
+	res, err := c.large(ctx, http.MethodGet, "/v1/boards/"+url.PathEscape(slug)+"/export"+query, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"muster/board"
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/document"
 )
 
 func (a *app) boardCmd() *cobra.Command {
@@ -75,11 +76,19 @@ func (a *app) lintFile(file string) ([]byte, error) {
 }
 
 func (a *app) boardApply() *cobra.Command {
-	var file string
+	var file, dir string
 	var dry bool
-	c := verb("apply [B] -f FILE", "save a board's workflow", 0, 1, func(c *cobra.Command, args []string) error {
-		if file == "" {
-			return usagef("which workflow? give -f FILE")
+	var o document.Options
+	c := verb("apply [B] -f FILE", "save a board's workflow, or take a board's folder back", 0, 1, func(c *cobra.Command, args []string) error {
+		switch {
+		case file != "" && dir != "":
+			return usagef("give -f FILE or --dir DIR, not both")
+		case dir != "" && o.Prefer != "" && o.Prefer != "dir" && o.Prefer != "board":
+			return usagef("--prefer %s: use dir or board", o.Prefer)
+		case dir != "":
+			return a.applyDir(c.Context(), a.folderBoard(args), dir, o, dry)
+		case file == "":
+			return usagef("which workflow? give -f FILE; or a board's folder: --dir DIR")
 		}
 		src, err := a.lintFile(file)
 		if err != nil {
@@ -102,8 +111,25 @@ func (a *app) boardApply() *cobra.Command {
 		})
 	})
 	c.Flags().StringVarP(&file, "file", "f", "", "the workflow (- is stdin)")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only look whether it would be taken")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only look whether it would be taken; with --dir: show what would change")
+	c.Flags().StringVar(&dir, "dir", "", "a folder of board export --dir: what was changed in it goes to the board")
+	c.Flags().StringVar(&o.Prefer, "prefer", "", "with --dir: whose word counts where both sides changed: dir or board")
+	c.Flags().BoolVar(&o.Put, "put", false, "with --dir: put cards to the status that their files say, past the workflow")
+	c.Long = `save a board's workflow, or take a board's folder back
+
+With --dir the folder is held against the board, field by field, by what board export --dir noted in it. What only the folder
+has changed goes to the board, what only the board has changed comes to the folder. What both have changed, and what is the
+board's own word (runs, who said what), is shown, and nothing is done before it is settled: in the files, or for all of it with
+--prefer. A file without an id files a card; text below the last line of a card's file is a comment. The form: docs/folder.md.`
 	return c
+}
+
+// folderBoard is the board that was named, if one was: a folder knows its own.
+func (a *app) folderBoard(args []string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	return a.board
 }
 
 func (a *app) boardArg(args []string) string {

@@ -13,7 +13,14 @@ import (
 
 func (a *app) boardExport() *cobra.Command {
 	var force bool
-	c := verb("export BOARD [FILE]", "a board as one file: cards, thread, attempts, links, workflow", 1, 2, func(c *cobra.Command, args []string) error {
+	var dir string
+	c := verb("export BOARD [FILE]", "a board as one file, or as a folder of readable files", 1, 2, func(c *cobra.Command, args []string) error {
+		if dir != "" {
+			if len(args) > 1 {
+				return usagef("give FILE or --dir, not both")
+			}
+			return a.exportDir(c.Context(), args[0], dir, force)
+		}
 		cl, err := a.client()
 		if err != nil {
 			return err
@@ -35,11 +42,16 @@ func (a *app) boardExport() *cobra.Command {
 		}
 		return nil
 	})
-	c.Flags().BoolVar(&force, "force", false, "replace FILE when it exists")
-	c.Long = `a board as one file: cards, thread, attempts, links, workflow
+	c.Flags().BoolVar(&force, "force", false, "replace FILE when it exists; with --dir: give up what was changed in the folder")
+	c.Flags().StringVar(&dir, "dir", "", "write a folder of readable files, or bring that folder up to the board")
+	c.Long = `a board as one file, or as a folder of readable files
 
 What belongs to this fleet stays: claims, sessions, machines' folders, subscriptions, webhooks. The file is lines of JSON;
-its last line holds their number and hash.`
+its last line holds their number and hash.
+
+With --dir it is a folder: board.yaml (settings, parameters), workflow.yaml, profiles.yaml, and cards/ID.md for each card with
+front matter, text and thread. Edit them, and take them back: muster board apply --dir DIR. What was changed in the folder and not
+taken back is never replaced without --force. The form: docs/folder.md.`
 	return c
 }
 
