@@ -230,8 +230,9 @@ func (t *tx) authorizeRun(need who) *Error {
 	if r.Gone != "" { // it dies with the session; one that went on has another secret (invariant 24)
 		return superseded(r)
 	}
+	who := Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Node: a.Node, Run: r.ID, Agent: r.Agent.ID}
 	if need == byViewer {
-		t.req = t.as(Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Node: a.Node, Run: r.ID})
+		t.req = t.as(who)
 		return nil
 	}
 	if c == nil || c.Run != r.ID {
@@ -241,7 +242,7 @@ func (t *tx) authorizeRun(need who) *Error {
 	if need != byRun {
 		return Errorf(Refused, "%s is not for sessions", t.req.Verb).WithCheck(CheckRole)
 	}
-	t.req = t.as(Actor{Kind: ActorRun, Role: r.Role, Name: r.ID, Node: a.Node, Run: r.ID})
+	t.req = t.as(who)
 	return nil
 }
 

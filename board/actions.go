@@ -66,7 +66,15 @@ func (st *step) plain(a *workflow.Plain) *Error {
 		st.stopRun()
 	case workflow.CleanupWorkspace:
 		st.cleanup()
-	case workflow.DeclareAgent, workflow.EndAgents: // an agent is its card and role: nothing is lost until it is declared
+	case workflow.DeclareAgent:
+		return st.declareAgent()
+	case workflow.EndAgents:
+		why := st.f.Event
+		if Finished(st.c.Stored) {
+			why = st.c.Stored
+		}
+		st.t.endAgents(st.c, why)
+		st.touched = true
 	default:
 		return Errorf(Internal, "card %s: action %q (workflow %s) has no meaning here", st.c.ID, a.Verb(), a.At())
 	}

@@ -29,6 +29,10 @@ func fireEvent(t *tx) (any, *Error) {
 	if a.Force && (actor.Kind != ActorPerson || actor.Role != "manager" || a.Why == "") {
 		return nil, Errorf(Refused, "--force is a manager's, and says --why")
 	}
+	given, err := t.assignable(c, &a)
+	if err != nil {
+		return nil, err
+	}
 	r := GetRun(t, c.Run)
 	if err := t.reachable(r, &a); err != nil {
 		return nil, err
@@ -47,6 +51,11 @@ func fireEvent(t *tx) (any, *Error) {
 	m, err := t.fire(b, c, firing{Event: a.Event, Actor: actor, Payload: p, Force: a.Force, Why: a.Why, Run: r})
 	if err != nil {
 		return nil, err
+	}
+	if given != nil {
+		if err := t.reassignAgent(b, GetCard(t, c.ID), given); err != nil {
+			return nil, err
+		}
 	}
 	if a.Force {
 		t.forceGone(c.ID, a.Why)

@@ -89,6 +89,19 @@ func verbOf(name string) (verb, bool) {
 	case VNodeLabel:
 		return verb{byManager, nodeLabel}, true
 	}
+	return agentVerb(name)
+}
+
+// agentVerb are the verbs of agents.
+func agentVerb(name string) (verb, bool) {
+	switch name {
+	case VAgentDeclare:
+		return verb{byManager, agentDeclare}, true
+	case VAgentEnd:
+		return verb{byManager, agentEnd}, true
+	case VAgentFork:
+		return verb{byManager, agentFork}, true
+	}
 	return fleetVerb(name)
 }
 

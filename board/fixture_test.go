@@ -17,7 +17,8 @@ const firstRecords = "testdata/records-1.txt"
 // everyRecord are all records of the state, and what travels between nodes, each with every field set.
 func everyRecord() (list []record) {
 	for _, r := range []record{new(Fleet), new(IDTable), new(Board), new(WorkflowDoc), new(Card), new(Run), new(Session), new(Held), new(SlotRec), new(Event),
-		new(Link), new(Order), new(Node), new(Token), new(Done), new(Outbox), new(Due), new(Reason), new(Actor), new(Sub), new(Notice), new(Mailbox), new(Delivery), new(Webhook), new(Import), new(Cooldown)} {
+		new(Link), new(Order), new(Node), new(Token), new(Done), new(Outbox), new(Due), new(Reason), new(Actor), new(Sub), new(Notice), new(Mailbox), new(Delivery), new(Webhook), new(Import), new(Cooldown),
+		new(Agent), new(Head), new(Assignment), new(RunAgent), new(MemoryRef)} {
 		seed := int64(0)
 		fill(reflect.ValueOf(r).Elem(), &seed)
 		list = append(list, r)

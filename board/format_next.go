@@ -7,7 +7,7 @@ package board
 // upgrade builds a second binary with it (the tag nextformat).
 
 // Format is the highest format of the state that this build knows.
-const Format uint64 = 2
+const Format uint64 = 3
 
 type nextFleet struct {
 	Motto string
@@ -40,7 +40,7 @@ func setMotto(t *tx) (any, *Error) {
 		return nil, err
 	}
 	f := GetFleet(t)
-	if f == nil || f.Format < 2 {
+	if f == nil || f.Format < Format {
 		return nil, Errorf(Refused, "the fleet's state has no mottos yet: not all of its nodes know them").WithCheck("format")
 	}
 	f.Motto = a.Text

@@ -50,7 +50,8 @@ func fill(v reflect.Value, seed *int64) {
 // codec forgets would be lost in silence.
 func TestEveryFieldIsStored(t *testing.T) {
 	for _, r := range []record{new(Fleet), new(IDTable), new(Board), new(WorkflowDoc), new(Card), new(Run), new(Session), new(Held), new(SlotRec), new(Event),
-		new(Link), new(Order), new(Node), new(Token), new(Done), new(Outbox), new(Due), new(Reason), new(Actor), new(Sub), new(Notice), new(Mailbox), new(Delivery), new(Webhook), new(Import), new(Cooldown), new(Need)} {
+		new(Link), new(Order), new(Node), new(Token), new(Done), new(Outbox), new(Due), new(Reason), new(Actor), new(Sub), new(Notice), new(Mailbox), new(Delivery), new(Webhook), new(Import), new(Cooldown), new(Need),
+		new(Agent), new(Head), new(Assignment), new(RunAgent), new(MemoryRef)} {
 		seed := int64(0)
 		fill(reflect.ValueOf(r).Elem(), &seed)
 		back := reflect.New(reflect.TypeOf(r).Elem()).Interface().(record)

@@ -160,6 +160,7 @@ type FireEvent struct {
 	Payload map[string]any `json:"payload,omitempty"`
 	Force   bool           `json:"force,omitempty"` // reclaim, stop_run, cancel: also mark the session gone (M-35)
 	Why     string         `json:"why,omitempty"`
+	Agent   string         `json:"agent,omitempty"` // of reassign: the agent that has the card from now on (AGT-13)
 }
 
 // Start claims a card for a run. The leader's scheduler fills Node (placement)

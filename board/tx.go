@@ -86,6 +86,7 @@ func (t *tx) putToken(k *Token)   { t.put(TToken, k.ID, k) }
 func (t *tx) putOrder(o *Order)   { t.put(TOrder, OrderKey(o.Node, o.ID), o) }
 func (t *tx) putSlot(s *SlotRec)  { t.put(TSlot, SlotKey(s.Card, s.Slot), s) }
 func (t *tx) putOutbox(o *Outbox) { t.put(TOutbox, o.Journal, o) }
+func (t *tx) putAgent(a *Agent)   { t.put(TAgent, a.ID, a) }
 func (t *tx) delOrder(o *Order)   { t.del(TOrder, OrderKey(o.Node, o.ID)) }
 func (t *tx) delDue(at int64, kind, key string) {
 	if at > 0 {
@@ -96,6 +97,9 @@ func (t *tx) delDue(at int64, kind, key string) {
 // putCard stores a card and stamps its change.
 func (t *tx) putCard(c *Card) {
 	c.Updated = t.env.Now
+	if Finished(c.Stored) && c.KeepAt == 0 { // closed by whatever way (AGT-17)
+		t.endAgents(c, c.Stored)
+	}
 	t.keepTime(c)
 	t.put(TCard, c.ID, c)
 }

@@ -9,6 +9,8 @@ type Actor struct {
 	Name string `json:"name,omitempty"` // name@node for people, the run id for runs
 	Node string `json:"node,omitempty"` // the node whose door it came through, taken from TLS
 	Run  string `json:"run,omitempty"`  // for Kind run
+	// Agent is the id of the agent whose session speaks, for Kind run; "" when it has none.
+	Agent string `json:"agent,omitempty"`
 	unknown
 }
 
@@ -29,6 +31,7 @@ func (a *Actor) fields(w *wire) {
 	str(w, 3, &a.Name)
 	str(w, 4, &a.Node)
 	str(w, 5, &a.Run)
+	str(w, 6, &a.Agent)
 }
 
 // Fleet is the one record about the whole fleet.
@@ -45,6 +48,7 @@ type Fleet struct {
 	GossipOld           []byte // the key before, which still counts; none when a removed node knows it
 	GossipAt            int64  // when Gossip was made; 0: with the fleet
 	GossipStale         bool   // a removed node knows it: the leader makes another
+	Org                 string // organisation whose directory knows the fleet's agents; "": [LocalOrg]
 	nextFleet
 	unknown
 }
@@ -64,6 +68,7 @@ func (f *Fleet) fields(w *wire) {
 	w.bytes(20, &f.GossipOld)
 	w.int(21, &f.GossipAt)
 	w.bool(22, &f.GossipStale)
+	str(w, 23, &f.Org)
 }
 
 // IDTable is the state of the table of request ids (architecture.md §2).

@@ -62,6 +62,7 @@ type Run struct {
 	Stop                               string // id of its stop order, while one stands
 	Instead                            string // profile that this one stands in for (fallback)
 	Session                            Session
+	Agent                              RunAgent
 	unknown
 }
 
@@ -174,6 +175,7 @@ func (r *Run) fields(w *wire) {
 	str(w, 60, &r.Place)
 	str(w, 61, &r.Branch)
 	w.uint(62, &r.Told)
+	w.nest(63, &r.Agent)
 }
 
 // Held is one session that is not gone: what caps count and what the next start

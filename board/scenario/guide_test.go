@@ -27,7 +27,7 @@ func TestGuideWorkflows(t *testing.T) {
 			}
 			p := player(t, string(src))
 			for _, f := range workflow.Lint(p.Workflow) {
-				if f.Check != "later" && (f.File == "" || f.Severity == workflow.Error) {
+				if f.File == "" || f.Severity == workflow.Error {
 					t.Errorf("lint: %v", f)
 				}
 			}

@@ -135,17 +135,3 @@ var settableFields = map[string]rule.Kind{
 
 // createFields are those that only a new card takes.
 var createFields = map[string]rule.Kind{"subtask_of": rule.String, "triage": rule.Truth}
-
-// Later names what loads and is checked but has its effect only with a later version, and what happens
-// until then. Lint reports every use.
-var later = map[string]string{
-	"declare_agent": "agents outlive their sessions in a later version; until then nothing is declared",
-	"end_agents":    "agents outlive their sessions in a later version; until then nothing is ended",
-}
-
-// Later says what is missing of an action or key that this version does not execute yet; ok is false for
-// what works.
-func Later(name string) (missing string, ok bool) {
-	missing, ok = later[name]
-	return missing, ok
-}

@@ -91,26 +91,3 @@ on:
 		t.Errorf("hook: %+v", do[26])
 	}
 }
-
-// What comes later is named, for each use; what works is not.
-func TestLater(t *testing.T) {
-	w := overlay(t, "on: {odd: [{do: [declare_agent, {notify: managers}, {comment: x}, declare_agent]}]}")
-	var lines []string
-	for _, f := range Lint(w) {
-		if f.Check == "later" && f.File == "" {
-			lines = append(lines, f.Path)
-			if f.Severity != Warning || f.Message == "" {
-				t.Errorf("%+v", f)
-			}
-		}
-	}
-	if !reflect.DeepEqual(lines, []string{"declare_agent", "declare_agent"}) {
-		t.Errorf("told as coming later: %v", lines)
-	}
-	for verb := range actionArgs {
-		_, isLater := Later(verb)
-		if works := strings.Contains(" claim end_run record_failure reset_failures block unblock comment set create link promote_children stop_run forget_session close_session cleanup_workspace notify send_to_actor ask hook ", " "+verb+" "); works == isLater {
-			t.Errorf("%s: later is %v", verb, isLater)
-		}
-	}
-}

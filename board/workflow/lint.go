@@ -25,7 +25,6 @@ func Lint(w *Workflow) []Finding {
 	l.transitions()
 	l.roles()
 	l.players()
-	l.later()
 	l.shell()
 	l.findings = append(append(l.findings, w.keys...), w.unread...)
 	sortFindings(l.findings)

@@ -91,15 +91,6 @@ func (l *linter) slots() (names map[string]bool, open bool) {
 	return names, open
 }
 
-// later tells of everything that is checked now and has its effect with a later version.
-func (l *linter) later() {
-	l.w.everyAction(func(a Action) {
-		if missing, ok := Later(a.Verb()); ok {
-			l.add(a.At(), Warning, "later", a.Verb(), missing, "")
-		}
-	})
-}
-
 // shell warns of text that people or agents wrote inside a shell's program: it would be run.
 func (l *linter) shell() {
 	for _, name := range sortedNames(l.w.Profiles) {

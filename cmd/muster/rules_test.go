@@ -18,7 +18,7 @@ import (
 // "test" names one or more test functions (TestX, TestX/sub, or a .txtar
 // script); "breaks it" is the one-line change that makes exactly it fail.
 var (
-	areas    = []string{"T", "BRD", "WFL", "EXP", "RUN", "SUP", "DSP", "TCK", "CAP", "MEM", "NOT", "M", "INV", "SES", "IDL", "RSP", "TRI", "SUB", "ERR", "CLI", "PAN", "WSP", "LCK", "HST", "LAU", "HLS"}
+	areas    = []string{"T", "BRD", "WFL", "EXP", "RUN", "SUP", "DSP", "TCK", "CAP", "MEM", "NOT", "M", "INV", "SES", "IDL", "RSP", "TRI", "SUB", "ERR", "CLI", "PAN", "WSP", "LCK", "HST", "LAU", "HLS", "AGT"}
 	ruleID   = regexp.MustCompile(`^([A-Z]+)-(\d{2})[a-z]?$`)
 	testName = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark|Example)[A-Z0-9_]\w*|[\w./-]+\.txtar\b`)
 )

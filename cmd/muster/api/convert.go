@@ -47,7 +47,7 @@ func some[T any](list []T) []T {
 func DetailOf(v board.View, c *board.Card) CardDetail {
 	d := CardDetail{Card: CardOf(v, c), Body: board.GetBody(v, c.ID), Workspace: c.Workspace, Branch: c.Branch, Skills: c.Skills,
 		Creator: ActorText(c.Creator), LastError: c.LastError, Comments: []Comment{}, Runs: []Run{},
-		Subscribers: subscribersOf(v, c), Deliveries: deliveriesOf(v, c.ID)}
+		Subscribers: subscribersOf(v, c), Deliveries: deliveriesOf(v, c.ID), Agents: agentsOf(v, c.ID)}
 	board.EachComment(v, c, func(m *board.Comment) bool {
 		d.Comments = append(d.Comments, Comment{ActorText(m.Author), m.Body, at(m.At)})
 		return true
@@ -66,7 +66,7 @@ func ActorText(a board.Actor) string {
 
 // RunOf is a run as the API shows it.
 func RunOf(v board.View, r *board.Run) Run {
-	x := Run{ID: r.ID, Card: r.Card, Node: r.Node, Role: r.Role, Slot: r.Slot, Profile: r.Profile, Instead: r.Instead, Surface: r.Surface, Harness: r.Harness,
+	x := Run{ID: r.ID, Card: r.Card, Node: r.Node, Role: r.Role, Slot: r.Slot, Profile: r.Profile, Instead: r.Instead, Agent: r.Agent.ID, Surface: r.Surface, Harness: r.Harness,
 		Mode: r.Mode, State: r.State, Outcome: r.Outcome, Gone: r.Gone, ExitCode: r.ExitCode, Signal: r.Signal, Means: r.Means, PeakMB: r.PeakMB, ResetAt: optAt(board.ResetAt(r)), SessionID: r.SessionID, PID: r.PID,
 		LeaseS: r.Lease / 1000, StartedAt: at(r.Claimed), Launched: optAt(r.Launched), EndedAt: optAt(r.Ended), GoneAt: optAt(r.GoneAt), Error: r.Error}
 	if n := board.GetNode(v, r.Node); n != nil {
@@ -78,7 +78,7 @@ func RunOf(v board.View, r *board.Run) Run {
 // EventOf is an event as the API shows it.
 func EventOf(e *board.Event) Event {
 	return Event{ID: board.EventID(e.ID), At: at(e.At), Board: e.Board, Card: e.Card, Kind: e.Kind, Actor: ActorText(e.Actor),
-		Payload: json.RawMessage(e.Payload), Run: e.Run, From: e.From, To: e.To}
+		Payload: json.RawMessage(e.Payload), Run: e.Run, Agent: e.Actor.Agent, Node: e.Actor.Node, From: e.From, To: e.To}
 }
 
 // NodeOf is a node as the API shows it, with its reading: the leader's, or a node's own of itself.

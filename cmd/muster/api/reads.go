@@ -37,6 +37,8 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/dryrun":             {people(h.dryRun), asks{"board": anyText}},
 		"GET /v1/counters":           {people(h.counters), nil},
 		"GET /v1/runs/{id}/log":      {h.logs, asks{"from": number(0), "wait": truth}},
+		"GET /v1/agents":             {people(h.agents), asks{"all": truth}},
+		"GET /v1/agents/{id...}":     {people(h.agent), nil},
 		"GET /v1/kinds":              {h.kinds, asks{"board": anyText}},
 	} {
 		mux.HandleFunc(path, h.wrap(h.reader(x.asks, x.fn)))

@@ -127,8 +127,9 @@ type CardDetail struct {
 	Creator   string    `json:"creator"`
 	LastError string    `json:"last_error,omitempty"`
 
-	Subscribers []string   `json:"subscribers,omitempty"` // people, besides who filed it
-	Deliveries  []Delivery `json:"deliveries,omitempty"`  // what its sessions were not told yet, or have not answered
+	Subscribers []string     `json:"subscribers,omitempty"` // people, besides who filed it
+	Agents      []Assignment `json:"agents,omitempty"`      // who works it, and who did
+	Deliveries  []Delivery   `json:"deliveries,omitempty"`  // what its sessions were not told yet, or have not answered
 }
 
 // CardContext is what a session is told of a card.
@@ -153,6 +154,7 @@ type Run struct {
 	Slot      string     `json:"slot"`
 	Profile   string     `json:"profile"`
 	Instead   string     `json:"instead_of,omitempty"` // profile that it stands in for
+	Agent     string     `json:"agent,omitempty"`
 	Surface   string     `json:"surface"`
 	Harness   string     `json:"harness"`
 	Mode      string     `json:"mode"`
@@ -185,6 +187,8 @@ type Event struct {
 	Actor   string          `json:"actor"`
 	Payload json.RawMessage `json:"payload,omitempty"`
 	Run     string          `json:"run"`
+	Agent   string          `json:"agent,omitempty"` // whose session said it
+	Node    string          `json:"node,omitempty"`  // machine that it came through
 	From    string          `json:"from,omitempty"`
 	To      string          `json:"to,omitempty"`
 }

@@ -24,6 +24,7 @@ func decode(r *http.Request, into any) error {
 // spoken are the verbs that come through a door; nodes and the fleet have their own ways.
 var spoken = map[string]bool{board.VBoardCreate: true, board.VBoardApply: true, board.VBoardSet: true, board.VBoardArchive: true, board.VCardAdd: true, board.VCardEdit: true,
 	board.VCardLink: true, board.VCardUnlink: true, board.VEvent: true, board.VStart: true, board.VTokenRevoke: true, board.VNodeVote: true, board.VPause: true, board.VResume: true, board.VDrain: true, board.VNodeSet: true, board.VNodeLabel: true, board.VMove: true, board.VForget: true, board.VAdopt: true, board.VCardPut: true, board.VBarrier: true,
+	board.VAgentDeclare: true, board.VAgentEnd: true, board.VAgentFork: true,
 	board.VSubscribe: true, board.VInboxAck: true, board.VSend: true, board.VWebhook: true, board.VNodeRemove: true}
 
 // do executes one request.

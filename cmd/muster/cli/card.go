@@ -306,6 +306,7 @@ func (a *app) printCard(d *api.CardDetail) {
 		a.printf("\n")
 		a.printRuns(d.Runs)
 	}
+	a.printWorkers(d.Agents)
 	a.printTold(d)
 	for _, m := range d.Comments {
 		a.printf("\n%s\n%s\n", a.color(dim, oneLine(m.Author)+", "+a.since(m.At)+" ago:"), strings.TrimRight(visible(m.Text), "\n"))

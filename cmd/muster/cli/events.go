@@ -114,7 +114,7 @@ func (a *app) printEvent(e api.Event) {
 	if payload == "{}" || payload == "null" {
 		payload = ""
 	}
-	line := fmt.Sprintf("%s  %s  %-8s  %-28s  %s", a.color(dim, fmt.Sprintf("%-8s", e.ID)), e.At.Local().Format("15:04:05.000"), oneLine(orDash(e.Card)), oneLine(what), oneLine(e.Actor))
+	line := fmt.Sprintf("%s  %s  %-8s  %-28s  %s", a.color(dim, fmt.Sprintf("%-8s", e.ID)), e.At.Local().Format("15:04:05.000"), oneLine(orDash(e.Card)), oneLine(what), oneLine(joinNonEmpty(e.Actor, e.Agent)))
 	if payload != "" {
 		line += "  " + a.color(dim, oneLine(clip(payload, 160)))
 	}

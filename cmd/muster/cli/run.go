@@ -52,7 +52,7 @@ func (a *app) runsCmd() *cobra.Command {
 }
 
 func (a *app) printRuns(l []api.Run) {
-	t := a.table("RUN", "STATE", "OUTCOME", "EXIT", "GONE", "MACHINE", "PROFILE", "STARTED", "TOOK", "MEM", "ERROR")
+	t := a.table("RUN", "STATE", "OUTCOME", "EXIT", "GONE", "MACHINE", "PROFILE", "AGENT", "STARTED", "TOOK", "MEM", "ERROR")
 	for _, r := range l {
 		exit, took := "-", a.since(r.StartedAt)
 		if r.ExitCode != nil {
@@ -71,7 +71,7 @@ func (a *app) printRuns(l []api.Run) {
 		if r.EndedAt != nil {
 			took = age(r.EndedAt.Sub(r.StartedAt))
 		}
-		t.row(r.ID, cell{r.State, runColor(r.State)}, orDash(r.Outcome), exit, orDash(r.Gone), orDash(r.Node), orDash(inPlace(r.Profile, r.Instead)), a.since(r.StartedAt)+" ago", took, memory, cell{clip(r.Error, 60), red})
+		t.row(r.ID, cell{r.State, runColor(r.State)}, orDash(r.Outcome), exit, orDash(r.Gone), orDash(r.Node), orDash(inPlace(r.Profile, r.Instead)), orDash(clip(r.Agent, 9)), a.since(r.StartedAt)+" ago", took, memory, cell{clip(r.Error, 60), red})
 	}
 	t.print(a.io.Out)
 }

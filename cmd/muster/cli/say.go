@@ -193,6 +193,7 @@ func (a *app) reassignCmd() *cobra.Command {
 		req.Card, req.Payload = args[0], map[string]any{"assignee": args[1]}
 		return a.say(c, req)
 	})
+	c.Flags().StringVar(&req.Agent, "agent", "", "and to this agent, with its memory: it works the card from now on")
 	c.Flags().StringVar(&req.Why, "why", "", "why")
 	c.Flags().BoolVar(&req.Force, "force", false, "also take its session for dead, without its machine's word")
 	return c

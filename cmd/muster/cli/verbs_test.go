@@ -29,6 +29,10 @@ func TestVerbsAskForTheirEvent(t *testing.T) {
 	for _, x := range []struct{ line, verb, args string }{
 		{"unblock|d-1|--why|here", "event", `{"card":"d-1","event":"unblock","payload":{"why":"here"}}`},
 		{"reassign|d-1|codex", "event", `{"card":"d-1","event":"reassign","payload":{"assignee":"codex"}}`},
+		{"reassign|d-1|codex|--agent|ag-1", "event", `{"card":"d-1","event":"reassign","payload":{"assignee":"codex"},"agent":"ag-1"}`},
+		{"agent|declare|d-1|--role|reviewer|--after|2", "agent.declare", `{"card":"d-1","role":"reviewer","after":2}`},
+		{"agent|end|d-1|--why|enough", "agent.end", `{"agent":"d-1","why":"enough"}`},
+		{"agent|fork|d-1|--key|k", "agent.fork", `{"agent":"d-1","key":"k"}`},
 		{"stop-run|d-1|--why|no", "event", `{"card":"d-1","event":"stop_run","why":"no"}`},
 		{"reclaim|d-1|--force|--why|dead", "event", `{"card":"d-1","event":"reclaim","force":true,"why":"dead"}`},
 		{"cancel|d-1", "event", `{"card":"d-1","event":"cancel"}`},

@@ -56,16 +56,16 @@ func TestRollingUpgrade(t *testing.T) {
 	roll(f.machines[0], "") // nothing was raised: it may go back
 	roll(f.machines[0], next)
 	roll(f.machines[1], next)
-	if got := format(f.leader()); got != 1 {
+	if got := format(f.leader()); got != board.Format {
 		t.Errorf("the format is %d while one voter does not know the next", got)
 	}
 	if _, err := f.try(f.machines[0], "fleet.motto", map[string]string{"text": "early"}, f.mint(f.machines[0])); err == nil {
 		t.Error("a request of the next version is taken while one voter does not know it")
 	}
 	roll(f.machines[2], next)
-	f.eventually(60*time.Second, "format 2", func() (bool, string) {
+	f.eventually(60*time.Second, "the next format", func() (bool, string) {
 		got := format(f.leader())
-		return got == 2, fmt.Sprint(got)
+		return got == board.Format+1, fmt.Sprint(got)
 	})
 	f.do(f.leader(), "fleet.motto", map[string]string{"text": "onwards"})
 
