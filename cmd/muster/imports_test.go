@@ -38,6 +38,7 @@ var importRules = []importRule{
 	{"cmd/muster/tui", []string{"cmd/muster/tui", "cmd/muster/api"}, "a client of the API like any other"},
 	{"cmd/muster/mcp", []string{"cmd/muster/mcp", "cmd/muster/api"}, "a client of the API like any other"},
 	{"cmd/muster/web", []string{"cmd/muster/web", "cmd/muster/api"}, "a client of the API like any other"},
+	{"cmd/muster/browser", []string{"cmd/muster/api"}, "the page is proved from outside: the binary, and the API's client"},
 }
 
 // A libraryRule keeps a library where it is known.
@@ -52,6 +53,7 @@ var libraryRules = []libraryRule{
 	{"github.com/hashicorp/memberlist", []string{"mesh"}, "presence is a hint of the mesh and nobody else's"},
 	{"github.com/hashicorp/raft", []string{"raftstore", "cmd/muster/node"}, "consensus has one room; node wires its transport"},
 	{"github.com/spf13/cobra", []string{"cmd/muster/cli"}, "only the command line knows how it is parsed"},
+	{"github.com/chromedp", []string{"cmd/muster/browser"}, "a browser is driven by tests only, and is no part of the binary"},
 	{"github.com/creack/pty", []string{"launcher", "cmd/muster/e2e", "cmd/muster/bench"}, "a session's terminal is its keeper's; tests and benches play the person before one"},
 	{"go.etcd.io/bbolt", []string{"raftstore", "launcher", "cmd/muster/node", "cmd/muster/bench"}, "state, log and journal are the only files of this kind; bench measures against them"},
 }

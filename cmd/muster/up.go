@@ -14,6 +14,7 @@ import (
 	"muster/cmd/muster/api"
 	"muster/cmd/muster/cli"
 	"muster/cmd/muster/node"
+	"muster/cmd/muster/web"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,7 +36,7 @@ func up(ctx context.Context, o cli.UpOptions) error {
 		o.Name = knownName(o.Data)
 	}
 	n, err := node.New(node.Config{Data: o.Data, Name: o.Name, Listen: o.Listen, Advertise: o.Advertise, Token: o.Token, Labels: o.Labels,
-		Slots: o.Slots, Repos: o.Repos, Ports: o.Ports, Replica: o.Replica, Local: o.Local, Timers: o.Timers, Binary: binary, Version: versionText(), Logger: log, Progress: o.Progress})
+		Slots: o.Slots, Repos: o.Repos, Ports: o.Ports, Replica: o.Replica, Local: o.Local, Timers: o.Timers, Web: webOf(o), Binary: binary, Version: versionText(), Logger: log, Progress: o.Progress})
 	if err != nil {
 		return cli.Usage(err) // it only looks at what the flags say
 	}
@@ -66,6 +67,15 @@ func up(ctx context.Context, o cli.UpOptions) error {
 		return again(o.Data, binary)
 	}
 	return closed
+}
+
+// webOf is what the flags say of the page; nil when there is to be none.
+func webOf(o cli.UpOptions) *web.Config {
+	if o.HTTP == "off" {
+		return nil
+	}
+	return &web.Config{Listen: o.HTTP, Names: o.HTTPNames, Cert: o.HTTPCert, Key: o.HTTPKey,
+		Doctor: func(ctx context.Context) any { return lookAround(ctx, o.Data) }}
 }
 
 // knownName is the name that this folder's node has in its fleet: a start without

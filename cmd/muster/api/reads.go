@@ -22,6 +22,8 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/boards":                 {h.boards, nil},
 		"GET /v1/boards/{slug}":          {h.board, nil},
 		"GET /v1/boards/{slug}/workflow": {h.workflow, nil},
+		"GET /v1/boards/{slug}/chart":    {h.chart, nil},
+		"GET /v1/boards/{slug}/flow":     {h.flow, flowAsks},
 		"GET /v1/cards": {h.cards, asks{"board": anyText, "status": anyText, "assignee": anyText, "machine": anyText, "label": anyText,
 			"all": truth, "attention": truth}},
 		"GET /v1/cards/{id}":         {h.card, nil},
@@ -29,6 +31,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 		"GET /v1/cards/{id}/why":     {h.why, nil},
 		"GET /v1/cards/{id}/context": {h.context, nil},
 		"GET /v1/cards/{id}/diff":    {h.diff, asks{"stat": truth}},
+		"GET /v1/cards/{id}/moves":   {h.moves, nil},
 		"GET /v1/attention":          {people(h.attention), asks{"board": anyText, "tag": anyText, "wait": truth}},
 		"GET /v1/inbox":              {h.inbox, nil},
 		"GET /v1/sessions":           {people(h.sessions), nil},
@@ -45,6 +48,7 @@ func (h *handler) reads(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("GET /v1/info", h.wrap(h.reader(nil, func(*http.Request, caller) (any, Fresh, error) { return h.b.Info(), unread, nil })))
 	mux.HandleFunc("GET /v1/events", h.events)
+	mux.HandleFunc("GET /v1/live", h.live)
 }
 
 // reader lets a read through for who may read.
@@ -377,22 +381,4 @@ func (h *handler) logs(r *http.Request, who caller) (any, Fresh, error) {
 		x.Chunk = []byte{}
 	}
 	return x, unread, err
-}
-
-// sessions are those that are not gone, on all machines.
-func (h *handler) sessions(r *http.Request, _ caller) (any, Fresh, error) {
-	list := []Session{}
-	f, err := h.read(r, func(v board.View) error {
-		board.EachHeld(v, "", func(x *board.Held) bool {
-			s := Session{Run: x.Run, Card: x.Card, Board: x.Board, Slot: x.Slot, Node: nodeName(v, x.Node), Profile: x.Profile, Status: x.Status,
-				Since: at(x.Since), LeaseS: x.Lease / 1000, Ended: x.Ended, Stopping: x.Stopping}
-			if r := board.GetRun(v, x.Run); r != nil {
-				s.Turn, s.TurnSince = r.Session.Turn, optAt(r.Session.TurnAt)
-			}
-			list = append(list, s)
-			return true
-		})
-		return nil
-	})
-	return list, f, err
 }

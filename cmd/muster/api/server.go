@@ -43,7 +43,8 @@ const (
 // Sockets says where a node's two sockets are.
 type Sockets struct {
 	User, Session string
-	InKeeperTree  func(pid int) bool // sessions must use their own socket
+	InKeeperTree  func(pid int) bool                  // sessions must use their own socket
+	Login         func(name string) (WebLogin, error) // lets a person into the page; nil: there is none
 	Logger        *slog.Logger
 }
 
@@ -68,6 +69,7 @@ func Serve(b Backend, s Sockets) (*Server, error) {
 			return nil, err
 		}
 		h := newHandler(b, door, s.Logger)
+		h.login = s.Login
 		p := newPlain(ctx, l, h, func(c net.Conn) peerInfo { return peerOf(c, door, s.InKeeperTree) })
 		full := &http.Server{Handler: h.mux(), ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10, ConnContext: p.withPeer}
 		srv.http, srv.plain = append(srv.http, full), append(srv.plain, p)
@@ -147,6 +149,7 @@ type handler struct {
 	door  Door
 	log   *slog.Logger
 	flows *board.Workflows
+	login func(name string) (WebLogin, error)
 
 	transfers slots // boards on their way in or out
 	strangers pace  // requests of who the state does not know, to the leader
@@ -176,6 +179,7 @@ func (h *handler) mux() http.Handler {
 	if h.door == DoorUser {
 		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))
 		mux.HandleFunc("POST /v1/gc", h.wrap(h.gc))
+		mux.HandleFunc("POST /v1/web", h.wrap(h.web))
 	}
 	if h.door != DoorSession {
 		mux.HandleFunc("GET /v1/terminal", h.terminal)
@@ -184,7 +188,7 @@ func (h *handler) mux() http.Handler {
 	mux.HandleFunc("POST /v1/import", h.imports)
 	mux.HandleFunc("POST /v1/do", h.wrap(h.do))
 	mux.HandleFunc("/", h.wrap(func(r *http.Request, _ caller) (any, Fresh, error) {
-		if p := r.URL.Path; h.door != DoorUser && (p == "/v1/stop" || p == "/v1/gc" || p == "/v1/token") {
+		if p := r.URL.Path; h.door != DoorUser && (p == "/v1/stop" || p == "/v1/gc" || p == "/v1/token" || p == "/v1/web") {
 			return nil, unread, board.Errorf(board.NotFound, "%s %s is answered only on that machine's own socket", r.Method, p).WithHint("run the command there, outside a session")
 		}
 		return nil, unread, board.Errorf(board.NotFound, "%s %s is not part of this API", r.Method, clip(r.URL.Path)).WithHint("the node may be older than the command; see: muster version")

@@ -28,6 +28,9 @@ type UpOptions struct {
 	Local             string // what users of this machine's socket may be at most
 	Timers            string
 	Verbose           bool
+	HTTP              string         // where the page listens; "" is loopback, "off" nowhere
+	HTTPNames         []string       // by which browsers may reach it
+	HTTPCert, HTTPKey string         // files, PEM
 	LogFile           string         // "": stderr
 	Progress          func(string)   // what a person who waits reads
 	Ready             func(api.Info) // the doors are open
@@ -55,6 +58,10 @@ func (u *upFlags) add(c *cobra.Command) {
 	f.BoolVar(&u.o.Replica, "replica", false, "keep a copy, never vote")
 	f.StringVar(&u.o.Local, "local-role", "", "what users of this machine's own socket may be at most: manager, member, viewer or none (also local in node.yaml)")
 	f.StringVar(&u.o.Timers, "timers", "", "lan or wan")
+	f.StringVar(&u.o.HTTP, "http", "", "IP:PORT of the board in the browser, or off (default: loopback, on the port of the last start, else a free one); elsewhere it needs TLS")
+	f.StringArrayVar(&u.o.HTTPNames, "http-name", nil, "host name by which browsers may reach it, as often as you like")
+	f.StringVar(&u.o.HTTPCert, "http-cert", "", "file with its certificate (PEM)")
+	f.StringVar(&u.o.HTTPKey, "http-key", "", "file with the key of that (PEM)")
 	f.BoolVar(&u.o.Verbose, "verbose", false, "log more")
 	f.BoolVar(&u.detach, "detach", false, "start it in the background, and wait until it answers")
 	f.IntVar(&u.progressFD, progressFlag, 0, "")
@@ -206,7 +213,7 @@ func (a *app) isUp(i api.Info, foreground bool) {
 		where = "next, in another terminal"
 	}
 	a.printf("\n%s:\n", where)
-	for _, l := range [][2]string{{"status", "the fleet at a glance"}, {`card add "a first card"`, "file work on the board `default`"},
+	for _, l := range [][2]string{{"status", "the fleet at a glance"}, {"web", "the board in your browser"}, {`card add "a first card"`, "file work on the board `default`"},
 		{"workflow show", "what the board does, and its profiles"}, {"token create", "then, on another machine: muster join -"}} {
 		a.printf("  %-*s  # %s\n", len(say)+24, say+l[0], l[1])
 	}

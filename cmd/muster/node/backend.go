@@ -191,7 +191,20 @@ func (n *Node) rounds(k int) (any, error) {
 }
 
 func (b backend) Subscribe(filter func(board.Table, string) bool) api.Sub {
-	return feedSub{b.n.store.Subscribe(filter)}
+	return doorSub{feedSub{b.n.store.Subscribe(filter)}}
+}
+
+// doorSub is a subscription as doors take it.
+type doorSub struct{ feedSub }
+
+// Take implements api.Taker.
+func (d doorSub) Take() ([]api.Change, bool) {
+	keys, all := d.s.Take()
+	out := make([]api.Change, len(keys))
+	for i, k := range keys {
+		out[i] = api.Change(k)
+	}
+	return out, all
 }
 
 type feedSub struct{ s *raftstore.Sub }

@@ -12,6 +12,7 @@ import (
 
 	"muster/board"
 	"muster/board/lease"
+	"muster/cmd/muster/web"
 	"muster/mesh"
 )
 
@@ -34,6 +35,8 @@ type Config struct {
 	Logger    *slog.Logger
 	Progress  func(string) // what a person who waits for the start reads
 	LogKind   string       // log store: "" is the default one
+
+	Web *web.Config // the page; nil: none. What it needs of the node is filled in
 
 	Boot func() time.Duration // a clock that counts sleep; nil is the machine's (tests let a machine sleep)
 	Wall func() time.Time     // the machine's wall clock; nil is the machine's (tests let it be wrong)
@@ -70,6 +73,11 @@ func (c *Config) Validate() error {
 	}
 	if c.Timers != "lan" && c.Timers != "wan" {
 		return fmt.Errorf("--timers %q: use lan or wan", c.Timers)
+	}
+	if c.Web != nil {
+		if err := c.Web.Check(); err != nil {
+			return err
+		}
 	}
 	if !slices.Contains(localRoles, c.Local) {
 		return fmt.Errorf("--local-role %q: use manager, member, viewer or none", c.Local)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/web"
 	"muster/mesh"
 )
 
@@ -21,7 +22,11 @@ func (n *Node) sockets() (user, session string) {
 func (n *Node) openDoors() error {
 	if n.cfg.Seams.Mesh == nil {
 		user, session := n.sockets()
-		srv, err := api.Serve(backend{n}, api.Sockets{User: user, Session: session, InKeeperTree: n.launch.InKeeperTree, Logger: n.log.With("component", "api")})
+		sockets := api.Sockets{User: user, Session: session, InKeeperTree: n.launch.InKeeperTree, Logger: n.log.With("component", "api")}
+		if err := n.openWeb(&sockets); err != nil {
+			return err
+		}
+		srv, err := api.Serve(backend{n}, sockets)
 		if err != nil {
 			return err
 		}
@@ -45,6 +50,28 @@ func (n *Node) openDoors() error {
 			n.fail(fmt.Errorf("the door for other machines: %w", err))
 		}
 	})
+	return nil
+}
+
+// openWeb shows the page, and lets people in by the node's own socket.
+func (n *Node) openWeb(sockets *api.Sockets) error {
+	if n.cfg.Web == nil {
+		return nil
+	}
+	log := n.log.With("component", "web")
+	c := *n.cfg.Web
+	c.Data, c.Logger = n.cfg.Data, log
+	c.User = api.Handler(backend{n}, api.DoorUser, log)
+	c.Token = n.unlessRemoved(api.Handler(backend{n}, api.DoorToken, log))
+	c.Secret = func(text string) (string, error) {
+		t, err := ParseToken(text)
+		return t.Secret, err
+	}
+	srv, err := web.Open(c)
+	if err != nil {
+		return err
+	}
+	n.web, sockets.Login = srv, srv.Login
 	return nil
 }
 

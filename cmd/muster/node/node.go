@@ -14,6 +14,7 @@ import (
 	"muster/board"
 	"muster/board/lease"
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/web"
 	"muster/launcher"
 	"muster/mesh"
 	"muster/raftstore"
@@ -37,6 +38,7 @@ type Node struct {
 	lease  *leading
 	door   *http.Server
 	api    *api.Server
+	web    *web.Server
 	gossip atomic.Pointer[[]byte]
 	hint   atomic.Pointer[string]      // who leads, as a peer said
 	era    atomic.Pointer[string]      // number and random half of the era of this node's state
@@ -161,6 +163,9 @@ func (n *Node) Close() error {
 }
 
 func (n *Node) close() error {
+	if n.web != nil {
+		n.web.Close()
+	}
 	if n.api != nil {
 		n.api.Close()
 	}

@@ -12,13 +12,14 @@ type sub struct {
 	f      *Fleet
 	c      chan struct{}
 	filter func(board.Table, string) bool
+	keys   []api.Change
 }
 
 // Subscribe implements api.Backend.
 func (f *Fleet) Subscribe(filter func(board.Table, string) bool) api.Sub {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := &sub{f, make(chan struct{}, 1), filter}
+	s := &sub{f: f, c: make(chan struct{}, 1), filter: filter}
 	f.subs[s] = true
 	return s
 }
@@ -41,13 +42,21 @@ func (s *sub) Close() {
 func (s *sub) tell(t *board.Txn) {
 	for _, op := range t.Ops {
 		if s.filter(op.Table, op.Key) {
+			s.keys = append(s.keys, api.Change{Table: op.Table, Key: op.Key})
 			select {
 			case s.c <- struct{}{}:
 			default:
 			}
-			return
 		}
 	}
+}
+
+// Take implements api.Taker.
+func (s *sub) Take() (keys []api.Change, all bool) {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	keys, s.keys = s.keys, nil
+	return keys, false
 }
 
 // runLog is a run's log, as far as it is written.
