@@ -27,6 +27,7 @@ type SpecExtra struct {
 	Final   []SpecLine        `json:"final,omitempty"`   // the last lines of its work
 	Session string            `json:"session,omitempty"` // member of a JSON line of output that holds the session's id
 	Files   *SpecFiles        `json:"files,omitempty"`   // where the program keeps its sessions
+	Seed    []SpecSeed        `json:"seed,omitempty"`    // answers to the first questions of a program in a pane
 	Memory  int64             `json:"memory,omitempty"`  // limit of the session, bytes; 0: none
 	Skills  []string          `json:"skills,omitempty"`
 	Verdict string            `json:"verdict,omitempty"`
@@ -38,6 +39,15 @@ type SpecFiles struct {
 	ID    string   `json:"id"`
 	Dir   string   `json:"dir"`
 }
+
+// SpecSeed are settings of a program that are set where nothing stands (workflow.Seed).
+type SpecSeed struct {
+	Files []string `json:"files"` // the first whose variable is set, from a variable on: "$HOME/.x.json"
+	JSON  string   `json:"json"`
+}
+
+// SeedFolders stands in such settings, as a member, for each folder that a node makes workspaces in.
+const SeedFolders = "$MUSTER_FOLDERS"
 
 // SpecLine names a JSON line of output by members and their text (workflow.Line).
 type SpecLine = map[string]string
@@ -173,6 +183,11 @@ func specExtra(h *workflow.Harness, p *workflow.Profile, skills []string) json.R
 	x := SpecExtra{Prompt: h.Prompt, Scrub: h.Scrub, Session: h.Session.JSON, Memory: p.Memory, Skills: skills, Verdict: p.Verdict}
 	if f := h.Session.Files; f != nil {
 		x.Files = &SpecFiles{Paths: f.Paths, ID: f.ID, Dir: f.Dir}
+	}
+	for _, seed := range h.Seed {
+		if seed.Permissions == "" || seed.Permissions == p.Permissions {
+			x.Seed = append(x.Seed, SpecSeed{seed.Files, seed.JSON})
+		}
 	}
 	if h.Ready != nil {
 		x.Ready, _ = h.Ready.Constant()

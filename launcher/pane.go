@@ -87,10 +87,11 @@ func (t *terminal) join() error {
 // A log that cannot be written holds the session up no more than a pane that is gone.
 func (t *terminal) print(log io.Writer) {
 	b := make([]byte, 32<<10)
+	var screen shown
 	for deaf := false; ; { // the hang-up's signal may come after this sees it, and must find it untold
 		n, err := t.master.Read(b)
 		_, _ = log.Write(b[:n])
-		if n > 0 {
+		if screen.by(b[:n]) {
 			notify(t.notes.out)
 		}
 		if n > 0 && !deaf {

@@ -107,6 +107,11 @@ func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
 		s.Stdin = filepath.Join(j.dir, fileBrief)
 	}
 	s.Env = r.environment(w, s, j.dir, given, place)
+	if s.Surface == surfacePane && place.Kind != workspace.Dir {
+		if err := r.seed(&x, s); err != nil { // its program asks a person then, who is told of it
+			r.log.Warn("the first questions of a program are not answered", "run", w.Run, "err", err)
+		}
+	}
 	return s, nil
 }
 

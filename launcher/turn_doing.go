@@ -64,6 +64,12 @@ const (
 	stillAfter = time.Minute
 )
 
+// byPane tells that it is the pane's stillness that calls a program idle, and no hook: a question looks the same (of
+// Codex, which tells the ends of turns only, every one but what it shows with such an end).
+func (m *moved) byPane(t *turnState) bool {
+	return t.Turn == "" || t.Ends && (m.typed || m.said-m.quiet >= busyAfter)
+}
+
 // asksNoMore finds that a program does not ask any more, although no hook has said so: its user broke the question off.
 // Its pane has been quiet for a while then, and its screen waits for text. False: it is being looked at.
 func (r *Reconciler) asksNoMore(n *run, st *paneState, quietFor time.Duration) (known bool) {

@@ -47,6 +47,28 @@ func TestDoing(t *testing.T) {
 	}
 }
 
+// SES-21: a program that its pane calls idle may be one that asks: also after it has told an end, but for what it shows
+// with that end.
+func TestIdleByItsPane(t *testing.T) {
+	ends := turnState{Turn: board.TurnIdle, Ends: true}
+	for _, c := range []struct {
+		name string
+		turn turnState
+		m    moved
+		want bool
+	}{
+		{"no hooks", turnState{}, moved{quiet: idleAfter}, true},
+		{"hooks say so", turnState{Turn: board.TurnIdle}, moved{quiet: time.Hour, said: time.Hour}, false},
+		{"it told an end, and was quiet since", ends, moved{quiet: time.Hour, said: time.Hour + time.Second}, false},
+		{"it moved after an end", ends, moved{quiet: idleAfter, said: time.Hour}, true},
+		{"its node typed after an end", ends, moved{quiet: time.Hour, said: time.Hour + time.Second, typed: true}, true},
+	} {
+		if got := c.m.byPane(&c.turn); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 // SES-21: each end of a turn counts, of a program that tells nothing else; hooks that tell more are heard as such.
 func TestEndsOnly(t *testing.T) {
 	end, ok := turnOf([]byte(`{"type":"agent-turn-complete"}`))

@@ -26,7 +26,7 @@ func (r *Reconciler) tellTurn(n *run, st *paneState) {
 	if next > 0 {
 		n.lookAgain(next)
 	}
-	if turn == board.TurnIdle && st.Turn.Turn == "" {
+	if turn == board.TurnIdle && m.byPane(&st.Turn) {
 		if known := r.lookForChoice(n, st.News); !known {
 			return
 		}

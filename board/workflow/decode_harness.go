@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,6 +26,7 @@ func (d *decoder) harness(name string, n *node, path string) *Harness {
 		"final":      func(n *node, path string) { h.Final = d.lines(n, path) },
 		"env":        func(n *node, path string) { h.Env = d.env(n, path, anywhere) },
 		"scrub":      func(n *node, path string) { h.Scrub = d.words(n, path, d.word) },
+		"seed":       func(n *node, path string) { h.Seed = d.seeds(n, path) },
 		"ready":      func(n *node, path string) { h.Ready = d.template(n, path, anywhere) },
 		"verdict":    func(n *node, path string) { h.Verdict = d.oneOf(n, path, "exit", "explicit") },
 		"unverified": func(n *node, path string) { h.Unverified = d.truth(n, path) },
@@ -148,6 +150,37 @@ func (d *decoder) signs(n *node, path string) []Sign {
 		signs = append(signs, s)
 	}
 	return signs
+}
+
+func (d *decoder) seeds(n *node, path string) []Seed {
+	var seeds []Seed
+	for i, item := range d.list(n, path) {
+		at := index(path, i)
+		s := Seed{}
+		d.fields(item, at, map[string]field{
+			"permissions": func(n *node, path string) { s.Permissions = d.oneOf(n, path, "ask", "edit", "full") },
+			"files":       func(n *node, path string) { s.Files = d.words(n, path, d.seedFile) },
+			"json": func(n *node, path string) {
+				var object map[string]any
+				if s.JSON = d.word(n, path); json.Unmarshal([]byte(s.JSON), &object) != nil || object == nil {
+					d.failf(n, path, "value", "%s is no JSON object", shown(s.JSON))
+				}
+			},
+		})
+		d.missing(item, at, "files", "json")
+		seeds = append(seeds, s)
+	}
+	return seeds
+}
+
+// seedFile is a file of settings: where it is, only the machine knows, by a variable.
+func (d *decoder) seedFile(n *node, path string) string {
+	text := d.word(n, path)
+	name, rest, ok := strings.Cut(text, "/")
+	if !ok || len(name) < 2 || name[0] != '$' || rest == "" || strings.Contains(rest, "..") {
+		d.failf(n, path, "value", "%s is no file below a variable", shown(text))
+	}
+	return text
 }
 
 // pattern is a constant pattern of a sign. Its groups are our names or none.

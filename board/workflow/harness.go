@@ -17,6 +17,7 @@ type Harness struct {
 	Final      []Line         // the last lines of its work: after one of them it has `leave` to end
 	Env        map[string]Env
 	Scrub      []string   // variables of the node that must not reach it
+	Seed       []Seed     // answers to what it asks first in a pane
 	Ready      *rule.Text // a pane shows this constant text when it takes a prompt
 	Verdict    string     // exit: the exit code is its word; explicit: only its commands count
 }
@@ -50,6 +51,14 @@ type SessionFiles struct {
 	Paths []string // patterns, from a variable of the session's environment: "$HOME/.x/*.jsonl"
 	ID    string   // member of the first line, dots go inwards
 	Dir   string
+}
+
+// Seed are settings of a program that answer what it would ask a person first. They are set before its pane is opened,
+// where nothing stands yet. A member `$MUSTER_FOLDERS` stands for each folder that a node makes workspaces in.
+type Seed struct {
+	Permissions string   // only for a profile with these; "": for all
+	Files       []string // the first whose variable is set: "$HOME/.x.json"
+	JSON        string   // an object
 }
 
 // Line names a line of output that is a JSON object: members (dots go inwards) and the text each must have.

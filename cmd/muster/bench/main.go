@@ -68,6 +68,7 @@ func Benches() []Bench {
 		{Name: "claims", About: "waiting cards of three nodes until their launch orders are in the state, against events of 64 clients", Run: claimsAll},
 		{Name: "idle", About: "processor time of a node of five with 100 quiet sessions, against an idle etcd member (P12)", Run: idleNodes},
 		{Name: "sessions", About: "one node with 200 quiet sessions: its processor time, memory and context switches of its keepers", Run: quietSessions},
+		{Name: "panes", About: "one node with 200 quiet panes: its processor time, tmux's, memory and context switches of its keepers", Run: quietPanes},
 		{Name: "open", About: "a node with many cards: its start against a bare scan (P10), its memory against their JSON (P8)", Run: open},
 	}
 	for _, n := range loads {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,7 +23,8 @@ version: 1
 name: default
 extends: default
 profiles:
-  quiet: {harness: command, args: [cat, %s]}
+  quiet: {harness: command, args: [cat, %[1]s]}
+  pane: {harness: command, surface: pane, args: [cat, %[1]s]}
 `
 
 // quietTime bounds the starting of all quiet sessions.
@@ -32,11 +34,12 @@ const quietTime = 5 * time.Minute
 type quiet struct {
 	fleet    *Fleet
 	sessions int
+	who      string // the profile: quiet, or pane
 	pipe     *os.File
 }
 
 // newQuiet starts sessions in a fleet and waits until each has its keeper.
-func newQuiet(ctx context.Context, f *Fleet, sessions int) (*quiet, error) {
+func newQuiet(ctx context.Context, f *Fleet, sessions int, who string) (*quiet, error) {
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
 	path := filepath.Join(f.dir, "quiet")
@@ -47,7 +50,7 @@ func newQuiet(ctx context.Context, f *Fleet, sessions int) (*quiet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pipe that sessions wait at: %w", err)
 	}
-	q := &quiet{f, sessions, pipe}
+	q := &quiet{f, sessions, who, pipe}
 	if err := q.fill(ctx, path); err != nil {
 		return nil, errors.Join(err, pipe.Close())
 	}
@@ -59,9 +62,9 @@ func (q *quiet) fill(ctx context.Context, path string) error {
 	if _, err := q.fleet.Do(ctx, at, board.VBoardApply, board.BoardApply{Board: "default", YAML: fmt.Sprintf(quietBoard, path)}); err != nil {
 		return err
 	}
-	title, who := "wait", "quiet"
+	title := "wait"
 	for range q.sessions {
-		if _, err := q.fleet.Do(ctx, at, board.VCardAdd, board.CardAdd{CardFields: board.CardFields{Title: &title, Assignee: &who}}); err != nil {
+		if _, err := q.fleet.Do(ctx, at, board.VCardAdd, board.CardAdd{CardFields: board.CardFields{Title: &title, Assignee: &q.who}}); err != nil {
 			return fmt.Errorf("file a card: %w", err)
 		}
 	}
@@ -81,11 +84,35 @@ func (q *quiet) fill(ctx context.Context, path string) error {
 	}
 }
 
-// keepers are the keepers of the fleet that hold a session: children of a node with a child of their own.
+// tmux are the tmux servers of the fleet's nodes.
+func (q *quiet) tmux() (pids []int) {
+	for _, n := range q.fleet.Nodes {
+		out, err := exec.Command("tmux", "-S", filepath.Join(n.Data, "tmux", "s"), "display-message", "-p", "#{pid}").Output()
+		if pid, perr := strconv.Atoi(strings.TrimSpace(string(out))); err == nil && perr == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// endTmux ends them: panes, and their server, outlive a node.
+func (q *quiet) endTmux() {
+	for _, n := range q.fleet.Nodes {
+		_ = exec.Command("tmux", "-S", filepath.Join(n.Data, "tmux", "s"), "kill-server").Run() // it may have none
+	}
+}
+
+// keepers are the keepers of the fleet that hold a session: children of a node, or of its tmux server, with a child of
+// their own.
 func (q *quiet) keepers() ([]int, error) {
 	nodes := map[int]bool{}
 	for _, n := range q.fleet.Nodes {
 		nodes[n.cmd.Process.Pid] = true
+	}
+	if q.who == "pane" {
+		for _, pid := range q.tmux() {
+			nodes[pid] = true
+		}
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -178,7 +205,16 @@ func (q *quiet) side(n *FleetNode, where string) Side {
 		if err != nil {
 			return Sample{}, err
 		}
+		servers := q.tmux()
+		drawn, err := sum(servers, ticks)
+		if err != nil {
+			return Sample{}, err
+		}
 		used, err := usedMeanwhile(ctx, window, []int{n.cmd.Process.Pid})
+		if err != nil {
+			return Sample{}, err
+		}
+		drawing, err := sum(servers, ticks)
 		if err != nil {
 			return Sample{}, err
 		}
@@ -189,6 +225,7 @@ func (q *quiet) side(n *FleetNode, where string) Side {
 			"context switches of all keepers in the window": float64(after - before),
 			"private MB of a keeper (mean)":                 float64(memory) / float64(len(keepers)) / 1e6,
 			"RssAnon of the node, MB":                       float64(own) / 1e6,
+			"processor time of tmux, ms in the window":      Milliseconds(time.Duration(drawing - drawn)),
 		}}, errors.Join(err1, err2, err3)
 	}}
 }
@@ -204,9 +241,14 @@ func sum(pids []int, of func(int) (int64, error)) (all int64, err error) {
 	return all, nil
 }
 
+// ticks is the processor time of a process so far, in ns.
+func ticks(pid int) (int64, error) {
+	d, err := cpuOf(pid)
+	return int64(d), err
+}
+
 // usedMeanwhile is the processor time that processes use in a window, in ms a second for one of them.
 func usedMeanwhile(ctx context.Context, window time.Duration, pids []int) (float64, error) {
-	ticks := func(pid int) (int64, error) { d, err := cpuOf(pid); return int64(d), err }
 	before, err := sum(pids, ticks)
 	if err != nil {
 		return 0, err
@@ -235,7 +277,7 @@ func (e *Etcd) idleMember() Side {
 }
 
 // quietly measures a fleet at rest against an etcd at rest.
-func quietly(ctx context.Context, env Env, nodes, sessions int, measure func(q *quiet, e *Etcd) ([]Result, error)) (all []Result, err error) {
+func quietly(ctx context.Context, env Env, nodes, sessions int, who string, measure func(q *quiet, e *Etcd) ([]Result, error)) (all []Result, err error) {
 	e, err := StartEtcd(ctx, env.Dir)
 	if err != nil {
 		return nil, err
@@ -247,17 +289,18 @@ func quietly(ctx context.Context, env Env, nodes, sessions int, measure func(q *
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	q, err := newQuiet(ctx, f, sessions)
+	q, err := newQuiet(ctx, f, sessions, who)
 	if err != nil {
 		return nil, err
 	}
+	defer q.endTmux()
 	defer q.pipe.Close() // before the nodes end: the sessions end with it
 	return measure(q, e)
 }
 
 // idleNodes is P12: five nodes and 100 quiet sessions.
 func idleNodes(ctx context.Context, env Env) ([]Result, error) {
-	return quietly(ctx, env, 5, 100, func(q *quiet, e *Etcd) ([]Result, error) {
+	return quietly(ctx, env, 5, 100, "quiet", func(q *quiet, e *Etcd) ([]Result, error) {
 		leader, other, err := q.fleet.Sort(ctx)
 		if err != nil {
 			return nil, err
@@ -274,8 +317,27 @@ func idleNodes(ctx context.Context, env Env) ([]Result, error) {
 
 // quietSessions is one machine full of sessions that wait.
 func quietSessions(ctx context.Context, env Env) ([]Result, error) {
-	return quietly(ctx, env, 1, 200, func(q *quiet, e *Etcd) ([]Result, error) {
+	return quietly(ctx, env, 1, 200, "quiet", func(q *quiet, e *Etcd) ([]Result, error) {
 		r, err := Pair(ctx, env.Config("sessions", "ms/s"), q.side(q.fleet.Nodes[0], "the node"), e.idleMember())
+		return []Result{r}, err
+	})
+}
+
+// paneSettles is the time until panes in which nothing moves are known as idle: before that each is news.
+const paneSettles = 30 * time.Second
+
+// quietPanes is one machine full of panes in which nothing moves.
+func quietPanes(ctx context.Context, env Env) ([]Result, error) {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		return nil, &Missing{"tmux", "sessions in panes are its"}
+	}
+	return quietly(ctx, env, 1, 200, "pane", func(q *quiet, e *Etcd) ([]Result, error) {
+		select {
+		case <-time.After(paneSettles):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		r, err := Pair(ctx, env.Config("panes", "ms/s"), q.side(q.fleet.Nodes[0], "the node"), e.idleMember())
 		return []Result{r}, err
 	})
 }

@@ -19,7 +19,7 @@ func fleetQuiet(t *testing.T, env Env) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	q, err := newQuiet(ctx, f, 3)
+	q, err := newQuiet(ctx, f, 3, "quiet")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,15 @@ type real struct {
 // nobody is the user that a real agent runs as when the tests run as root.
 const nobody = 65534
 
+// realWait is how long a step of a real program may take: half a GB of it starts on a machine that does much else.
+const realWait = 3 * time.Minute
+
+// await waits until cards are in a status.
+func (r *real) await(m *machine, status string, cards ...string) {
+	r.fleet.t.Helper()
+	r.awaitWithin(realWait, m, status, cards...)
+}
+
 // agents is the board: a profile for each program and each kind of permissions.
 const agents = `
 version: 1
@@ -74,11 +83,6 @@ stream_max_retries = 1
 enabled = false
 `
 
-// claudeConfig has the first questions of Claude Code answered: a folder that is
-// trusted stands for all below it.
-const claudeConfig = `{"hasCompletedOnboarding": true, "theme": "dark", "bypassPermissionsModeAccepted": true,
- "projects": {%q: {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}}`
-
 const opencodeConfig = `{"$schema": "https://opencode.ai/config.json", "model": "fake/fake-model", "small_model": "fake/fake-model", "autoupdate": false, "share": "disabled",
  "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "Fake", "api": "URL/v1", "options": {"baseURL": "URL/v1", "apiKey": "fake"}, "models": {"fake-model": {"name": "Fake"}}}}}`
 
@@ -104,7 +108,6 @@ func newReal(t *testing.T, harnesses ...string) *real {
 		put(t, filepath.Join(r.home, "codex", "config.toml"), strings.ReplaceAll(codexConfig, "URL", model.URL))
 		put(t, filepath.Join(r.home, "opencode.json"), strings.ReplaceAll(opencodeConfig, "URL", model.URL))
 		put(t, filepath.Join(r.home, ".gemini", "settings.json"), `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}`)
-		put(t, filepath.Join(r.home, ".claude.json"), fmt.Sprintf(claudeConfig, filepath.Join(m.data, "workspaces")))
 		m.env = append(m.env, "HOME="+r.home, "SHELL=/bin/sh", "PATH="+strings.Join(path, ":"), "TMPDIR="+r.home)
 		if os.Geteuid() == 0 {
 			m.prefix = []string{"setpriv", fmt.Sprintf("--reuid=%d", nobody), fmt.Sprintf("--regid=%d", nobody), "--clear-groups"}
@@ -170,7 +173,7 @@ func (r *real) ask(profile string, turns ...fakemodel.Turn) (card, word string) 
 func (r *real) gone(card string, n int) api.Run {
 	r.fleet.t.Helper()
 	var last api.Run
-	r.eventually(90*time.Second, fmt.Sprintf("over with %d runs", n), func() (bool, string) {
+	r.eventually(realWait, fmt.Sprintf("over with %d runs", n), func() (bool, string) {
 		runs, err := r.runs(card)
 		if err != nil || len(runs) < n {
 			return false, fmt.Sprintf("%d runs (%v): %s", len(runs), err, r.whyNot(r.machine, card))
@@ -185,7 +188,7 @@ func (r *real) gone(card string, n int) api.Run {
 func (r *real) running(card string, n int) api.Run {
 	r.fleet.t.Helper()
 	var last api.Run
-	r.eventually(90*time.Second, "running", func() (bool, string) {
+	r.eventually(realWait, "running", func() (bool, string) {
 		runs, err := r.runs(card)
 		if err != nil || len(runs) < n {
 			return false, fmt.Sprintf("%d runs (%v): %s", len(runs), err, r.whyNot(r.machine, card))
@@ -218,7 +221,7 @@ func (r *real) said(run string) string {
 // turn waits until the model has been asked for a turn of a conversation.
 func (r *real) turn(word string, n int) fakemodel.Request {
 	r.fleet.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), realWait)
 	defer cancel()
 	q, err := r.model.Await(ctx, func(q fakemodel.Request) bool { return q.Word == word && q.Turn == n })
 	if err != nil {

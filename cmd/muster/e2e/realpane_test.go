@@ -8,13 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"muster/launcher/fakemodel"
 )
 
 // PAN-01, PAN-08, SES-04: the real programs in panes: their first questions are
-// answered by configuration, prompts are typed when they take text, a person answers
+// answered by muster, in a home that has never seen them, prompts are typed when they take text, a person answers
 // what they ask, and what is killed or comes back from a review goes on in the
 // session that it was. It takes five minutes; one story alone: -run 'InPanes/codex/review'.
 func TestRealAgentsInPanes(t *testing.T) {
@@ -62,7 +61,7 @@ func (r *real) screen(run string) string {
 // shows waits until a run's pane shows a text.
 func (r *real) shows(run, text string) {
 	r.fleet.t.Helper()
-	r.eventually(60*time.Second, "on the screen: "+text, func() (bool, string) {
+	r.eventually(realWait, "on the screen: "+text, func() (bool, string) {
 		s := r.screen(run)
 		return strings.Contains(s, text), s
 	})
@@ -93,12 +92,10 @@ func (r *real) panePermission(t *testing.T, h string) {
 	if _, err := os.Stat(made); err == nil {
 		t.Error("it did not wait for the answer")
 	}
-	if h == "claude-code" { // its hooks tell of it; of Codex only the pane does
-		r.eventually(30*time.Second, "in the list of what needs a person", func() (bool, string) {
-			out, stderr, _ := r.run("attention")
-			return strings.Contains(out, id), out + stderr
-		})
-	}
+	r.eventually(realWait, "in the list of what needs a person", func() (bool, string) { // hooks tell of it, of Codex its pane
+		out, stderr, _ := r.run("attention")
+		return strings.Contains(out, id), out + stderr
+	})
 	s := r.sit("attach", id)
 	s.sees("muster")
 	s.types("1")

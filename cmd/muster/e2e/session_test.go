@@ -253,7 +253,12 @@ func on(m *machine) func(*board.CardAdd) {
 // status waits until cards are in a status.
 func (f *fleet) await(m *machine, status string, cards ...string) {
 	f.t.Helper()
-	f.eventually(60*time.Second, status, func() (bool, string) {
+	f.awaitWithin(60*time.Second, m, status, cards...)
+}
+
+func (f *fleet) awaitWithin(d time.Duration, m *machine, status string, cards ...string) {
+	f.t.Helper()
+	f.eventually(d, status, func() (bool, string) {
 		for _, id := range cards {
 			c, err := m.card(id)
 			if err != nil {
