@@ -332,3 +332,11 @@ func endAll(t *testing.T, dir string) {
 		})
 	}
 }
+
+func (f *fleet) apply(t *testing.T, yaml string) {
+	t.Helper()
+	req := request(person(), board.VBoardApply, board.BoardApply{Board: "web", YAML: yaml})
+	if res := f.do(t.Context(), &req); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+}

@@ -11,14 +11,6 @@ import (
 	"muster/board"
 )
 
-func (f *fleet) apply(t *testing.T, yaml string) {
-	t.Helper()
-	req := request(person(), board.VBoardApply, board.BoardApply{Board: "web", YAML: yaml})
-	if res := f.do(t.Context(), &req); res.Err != nil {
-		t.Fatal(res.Err)
-	}
-}
-
 // SUP-07, M-10: a node tells, as changes, that nothing is heard of a session, and that something is again; of one whose
 // workflow does not ask, and of one that talks, nothing.
 func TestQuietSessionIsTold(t *testing.T) {
