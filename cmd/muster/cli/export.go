@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,13 +14,15 @@ import (
 
 func (a *app) boardExport() *cobra.Command {
 	var force bool
-	var dir string
+	var dir, format string
 	c := verb("export BOARD [FILE]", "a board as one file, or as a folder of readable files", 1, 2, func(c *cobra.Command, args []string) error {
-		if dir != "" {
-			if len(args) > 1 {
-				return usagef("give FILE or --dir, not both")
-			}
+		switch err := noFormat(dir, format, args); {
+		case err != nil:
+			return err
+		case dir != "":
 			return a.exportDir(c.Context(), args[0], dir, force)
+		case format != "":
+			return a.exportAs(c.Context(), args[0], format, strings.Join(args[1:], ""), force)
 		}
 		cl, err := a.client()
 		if err != nil {
@@ -44,10 +47,14 @@ func (a *app) boardExport() *cobra.Command {
 	})
 	c.Flags().BoolVar(&force, "force", false, "replace FILE when it exists; with --dir: give up what was changed in the folder")
 	c.Flags().StringVar(&dir, "dir", "", "write a folder of readable files, or bring that folder up to the board")
+	c.Flags().StringVar(&format, "format", "", "json or markdown: to be read by programs or people, to FILE or the output")
 	c.Long = `a board as one file, or as a folder of readable files
 
 What belongs to this fleet stays: claims, sessions, machines' folders, subscriptions, webhooks. The file is lines of JSON;
 its last line holds their number and hash.
+
+With --format json it is one object, whose cards muster board import --from json reads as well; with --format markdown one text,
+cards by status.
 
 With --dir it is a folder: board.yaml (settings, parameters), workflow.yaml, profiles.yaml, and cards/ID.md for each card with
 front matter, text and thread. Edit them, and take them back: muster board apply --dir DIR. What was changed in the folder and not

@@ -333,7 +333,9 @@ func TestFolderOfOddFiles(t *testing.T) {
 		{ExitFailed, "is no board's folder", []string{"board", "apply", "--dir", w.dir}},
 		{ExitUsage, "not both", []string{"board", "apply", "--dir", dir, "-f", "x"}},
 		{ExitUsage, "use dir or board", []string{"board", "apply", "--dir", dir, "--prefer", "me"}},
-		{ExitUsage, "not both", []string{"board", "export", "default", "x", "--dir", dir}},
+		{ExitUsage, "not one file", []string{"board", "export", "default", "x", "--dir", dir}},
+		{ExitUsage, "not one file", []string{"board", "export", "default", "--format", "json", "--dir", dir}},
+		{ExitUsage, "use json or markdown", []string{"board", "export", "default", "--format", "xml"}},
 	} {
 		if _, err, code := w.run(x.args...); code != x.code || !strings.Contains(err, x.words) {
 			t.Errorf("%v: exit %d: %s", x.args, code, err)
@@ -392,5 +394,27 @@ func TestFolderRoundTrip(t *testing.T) {
 		edit(t, filepath.Join(dir, "cards", id+".md"), "title: ", "kind: by hand\ntitle: ")
 		w.ok("board", "apply", "--dir", dir)
 		sameAsFresh(t, w, slug, dir)
+	}
+}
+
+// cli.md: a board as JSON is what an import of cards reads, and as Markdown what people read; no text in it is markup of the page.
+func TestExportFormats(t *testing.T) {
+	w := newWorld(t, story())
+	file := filepath.Join(w.dir, "web.json")
+	w.ok("card", "edit", "d-4", "--body", "# big\n---\n<b>", "--title", "a *b* <script>", "--label", "k=v", "--priority", "2")
+	wants(t, w.ok("board", "export", "default", file, "--format", "json"), "board default is in "+file)
+	out := w.ok("board", "export", "default", "--format", "json")
+	wants(t, out, `"id": "d-3"`, `"after": [`, `"author": "ann@atlas"`, `"workflow": "version: 1`)
+	if raw, err := os.ReadFile(file); err != nil || string(raw) != out {
+		t.Errorf("the file and the output differ (%v)", err)
+	}
+	wants(t, w.ok("board", "import", file, "--from", "json", "--as", "copy"), "board copy is made: 5 card(s)")
+	wants(t, w.ok("card", "show", "copy-1"), "count to five", "well done", "done")
+	wants(t, w.ok("card", "show", "copy-3", "--json"), `"waits_for":["copy-2"]`)
+	wants(t, w.ok("card", "show", "copy-4", "--json"), `"labels":{"k":"v"}`, `"priority":2`, `"body":"# big\n---\n`)
+	page := w.ok("board", "export", "default", "--format", "markdown")
+	wants(t, page, "# Default\n", "## blocked (1)\n", `### d-4: a \*b\* \<script\>`, "> # big\n> ---\n> <b>\n", "**ann@atlas**, 2030", "> well done")
+	if strings.Index(page, "## running") > strings.Index(page, "## done") {
+		t.Errorf("not in the workflow's order:\n%s", page)
 	}
 }
