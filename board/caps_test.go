@@ -208,6 +208,48 @@ func TestReserve(t *testing.T) {
 	c.want("full", c.admit(second, "n-atlas"), "2 of 2 sessions;")
 }
 
+// Invariant 22: a review that no machine takes keeps no place of its board; one that only has no room, or whose earlier
+// session still ends, keeps its own.
+func TestReserveForWhatCanStartNowhere(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		set   func(c *capCase)
+		words string // of a ready card, where one of two places is taken
+	}{
+		{"a review waits", func(c *capCase) { c.in("review", nil) }, "1 kept"},
+		{"its machine is full", func(c *capCase) {
+			c.in("review", nil)
+			c.hold(c.in("ready", nil), "worker", "n-borea", func(h *Held) { h.Board = "x" })
+		}, "1 kept"},
+		{"its previous session is not gone", func(c *capCase) {
+			c.hold(c.in("review", nil), "reviewer", "n-borea", func(h *Held) { h.Board, h.Stopping, h.Ended = "x", true, true })
+		}, "1 kept"},
+		{"its reviewer is on no machine", func(c *capCase) { c.params("web", `{"reviewer":"git"}`); c.in("review", nil) }, ""},
+		{"its machine is not there", func(c *capCase) { c.in("review", func(card *Card) { card.Machine = "nowhere" }) }, ""},
+		{"all machines are drained", func(c *capCase) {
+			c.in("review", nil)
+			for _, n := range []string{"atlas", "borea"} {
+				c.edit(n, func(n *Node) { n.Draining = true })
+			}
+		}, ""},
+		{"many of them, and one that could", func(c *capCase) {
+			for range 20 {
+				c.in("review", func(card *Card) { card.Machine = "nowhere" })
+			}
+			c.in("review", nil)
+		}, "1 kept"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c := newCaps(t, "[{description: d, counts: runs, scope: board, max: 2, reserve: {for: {status: reviewing}, slots: 1}}]")
+			c.hold(c.in("ready", nil), "worker", "n-atlas", nil)
+			x.set(c)
+			ready := c.in("ready", nil)
+			c.begin()
+			c.want("a ready card", c.admit(ready, "n-atlas"), x.words)
+		})
+	}
+}
+
 // CAP-15: a waiting card that has a place in the count already keeps none, by
 // card, also where the cap counts slots.
 func TestReserveNotForTheCounted(t *testing.T) {

@@ -31,14 +31,15 @@ func (r *Room) kept(s *Scope, c *capCount, g *group, row *Held, free float64) (f
 	if err != nil || !ok || slots <= 0 || free > slots { // CAP-17: no number is none
 		return 0, err
 	}
-	if r.waits.any(s.view, c, row, func(card string) bool { return r.keptFor(s, c, g, row, card) }) {
+	nowhere := map[string]bool{} // starts alike that no machine would take now
+	if r.waits.any(s.view, c, row, func(card string) bool { return r.keptFor(s, c, g, row, card, nowhere) }) {
 		return slots, nil
 	}
 	return 0, nil
 }
 
 // keptFor says whether a waiting card keeps a place of the cap from the row.
-func (r *Room) keptFor(s *Scope, c *capCount, g *group, row *Held, id string) bool {
+func (r *Room) keptFor(s *Scope, c *capCount, g *group, row *Held, id string, nowhere map[string]bool) bool {
 	if id == row.Card || g != nil && g.cards[id] > 0 {
 		return false
 	}
@@ -63,13 +64,36 @@ func (r *Room) keptFor(s *Scope, c *capCount, g *group, row *Held, id string) bo
 		return false
 	}
 	if c.cap.Scope != "machine" {
-		return true
+		alike := r.Alike(theirs, p)
+		if !nowhere[alike] {
+			nowhere[alike] = !theirs.fitsSomewhere(p)
+		}
+		return !nowhere[alike]
 	}
 	if ref, _ := theirs.Bound(p.Profile); ref != "" { // it waits for its machine, and for no other
 		n, err := FindNode(s.view, ref)
 		return err == nil && n.ID == row.Node
 	}
 	return r.couldStart(theirs, p, row.Node)
+}
+
+// fitsSomewhere says whether some machine would take a planned start if it had room for it: one that no machine takes, or
+// whose board is paused, would keep a place of the fleet or its board from everybody for nothing (invariant 22). Without
+// readings nothing is known against it.
+func (s *Scope) fitsSomewhere(p *StartPlan) (yes bool) {
+	if s.nodes == nil {
+		return true
+	}
+	if by, _ := Paused(s.view, s.board); by != "" {
+		return false
+	}
+	EachNode(s.view, func(n *Node) bool {
+		if x := s.nodes(n.ID); x.State == NodeOnline {
+			yes = s.At(n, x, 0).Playing(p.Profile).Fits(p.Profile) == nil
+		}
+		return !yes
+	})
+	return yes
 }
 
 // couldStart says whether a planned start would be taken by a node now, but for

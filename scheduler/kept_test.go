@@ -11,8 +11,11 @@ import (
 // longer, although no session has ended: who it was kept from starts at once.
 func TestLoopWakesForAPlaceNoLongerKept(t *testing.T) {
 	const kept = shell + `
-params: {reviewer: git}
-dispatch: {capacity: [{counts: runs, scope: fleet, max: 1, reserve: {for: {status: reviewing}, slots: 1}}]}
+params: {reviewer: none}
+dispatch:
+  capacity:
+    - {counts: runs, scope: fleet, max: 1, reserve: {for: {status: reviewing}, slots: 1}}
+    - {counts: runs, scope: assignee, max: profile.capacity}
 `
 	for name, leaves := range map[string]func(r *rig, review string){
 		"cancelled": func(r *rig, review string) {

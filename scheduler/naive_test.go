@@ -230,7 +230,7 @@ func (m *moment) keptIn(c *xcap, row *board.Held) (yes bool) {
 			return true
 		}
 		if c.scope != "machine" {
-			yes = true
+			yes = m.taken(p)
 		} else if bound, _ := p.scope.Bound(p.start.Profile); bound != "" {
 			yes = bound == strings.TrimPrefix(row.Node, "n-") || bound == row.Node
 		} else {
@@ -269,6 +269,18 @@ func (m *moment) plan(c *board.Card) *planned {
 func (p *planned) row(node string) *board.Held {
 	c := p.scope.Candidate(p.start, node)
 	return &board.Held{Card: c.Card, Board: c.Board, Node: node, Slot: c.Slot, Profile: c.Profile, Harness: c.Harness, Model: c.Model, Status: c.Status, Stored: c.Stored}
+}
+
+// taken says whether some machine would take the start if there were room.
+func (m *moment) taken(p *planned) (yes bool) {
+	board.EachNode(m.view, func(n *board.Node) bool {
+		if m.forbidden(p.board, n) == "" {
+			p.scope.At(n, m.nodes(n.ID), 0).Playing(p.start.Profile)
+			yes = p.scope.Fits(p.start.Profile) == nil
+		}
+		return !yes
+	})
+	return yes
 }
 
 // could says whether a waiting card could start on a node now.

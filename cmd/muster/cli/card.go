@@ -115,7 +115,7 @@ func (a *app) afterAdd(ctx context.Context, r doneAnswer) {
 	}
 	w, err := api.Decode[api.Why](a.get(ctx, "/v1/cards/"+url.PathEscape(r.ID)+"/why", nil))
 	if err == nil && (w.Check == "unassigned" || w.Check == "profile") {
-		a.hint("it does not start: %s; %s (the board's profiles: muster workflow show)", oneLine(w.Text), oneLine(w.Fix))
+		a.hint("it does not start: %s; %s", oneLine(w.Text), oneLine(w.Fix))
 		return
 	}
 	a.hint("it is %s; see: muster card show %s, muster why %s", r.Status, r.ID, r.ID)
