@@ -54,7 +54,10 @@ func nodeRemove(t *tx) (any, *Error) {
 		t.putFleet(f)
 	}
 	t.event(nil, Event{Kind: "node_removed", Payload: object("node", n.Name, "id", n.ID, "dead", a.Dead, "why", clip(a.Why, 500), "cards", cards, "left", clipList(left), "orders", orders)})
-	return map[string]any{"node": n.ID, "name": n.Name, "cards": cards, "left": clipList(left), "orders": orders}, nil
+	var rest []*Node
+	EachNode(t, func(o *Node) bool { rest = append(rest, o); return true })
+	now, soon := votersSoon(rest)
+	return map[string]any{"node": n.ID, "name": n.Name, "role": n.Role, "cards": cards, "left": clipList(left), "orders": orders, "voters": now, "voters_soon": soon}, nil
 }
 
 func clipList(list []string) []string {

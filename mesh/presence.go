@@ -51,6 +51,20 @@ type note struct {
 	Left NodeID `json:"left"`
 }
 
+func parseNote(text []byte) (m note, ok bool) {
+	ok = len(text) <= 256 && json.Unmarshal(text, &m) == nil && m.Left != ""
+	return m, ok
+}
+
+// parseMeta reads what a node tells of itself; what cannot be read tells nothing.
+func parseMeta(text []byte) (m meta) {
+	if json.Unmarshal(text, &m) != nil {
+		return meta{}
+	}
+	m.Addrs = validAddrs(m.Addrs)
+	return m
+}
+
 func newPresence(n *Node) *presence {
 	return &presence{
 		n:       n,
@@ -161,10 +175,7 @@ func (p *presence) recheck() {
 
 // up and down are told by the gossip library.
 func (p *presence) up(id NodeID, text []byte) {
-	var m meta
-	if json.Unmarshal(text, &m) != nil {
-		m = meta{}
-	}
+	m := parseMeta(text)
 	now := time.Now()
 	p.mu.Lock()
 	s := p.seen[id]
@@ -172,7 +183,6 @@ func (p *presence) up(id NodeID, text []byte) {
 		s = &seenNode{}
 		p.seen[id] = s
 	}
-	m.Addrs = validAddrs(m.Addrs)
 	s.about, s.state, s.heard, s.leaving = m, StateAlive, now, time.Time{}
 	p.settle(now)
 	p.mu.Unlock()
@@ -196,8 +206,8 @@ func (p *presence) down(id NodeID) {
 }
 
 func (p *presence) noted(text []byte) {
-	var m note
-	if len(text) > 256 || json.Unmarshal(text, &m) != nil || m.Left == "" {
+	m, ok := parseNote(text)
+	if !ok {
 		return
 	}
 	now := time.Now()

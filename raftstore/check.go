@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sort"
 
+	"muster/board"
 	"muster/raftstore/logstore"
 )
 
@@ -23,8 +24,15 @@ type Report struct {
 	Log       *logstore.Report // nil: there is none
 	Server    string           // whose store it is, by the marker
 	Open      bool             // the node was not stopped in order; the next start of another boot rebuilds the state
+	Backup    *BackupReport    // when the file is one, and nothing else is told
 	Faults    []string         // one line each; none: all is well
 	Aside     []string         // files set aside by an earlier start
+}
+
+// BackupReport is what is in a backup's file.
+type BackupReport struct {
+	About
+	Records uint64
 }
 
 // StateReport is what is in a state file or a snapshot.
@@ -178,6 +186,9 @@ func verifySnapshot(path string) (header, error) {
 
 // file checks a single state or snapshot file.
 func (r *Report) file(path string) error {
+	if r.backup(path) {
+		return nil
+	}
 	h, err := verifySnapshot(path)
 	if errors.Is(err, ErrDamaged) {
 		if _, no := wholeFile(path); no == nil { // a state, then, and not a snapshot
@@ -194,6 +205,29 @@ func (r *Report) file(path string) error {
 	st := stateReport(path, h)
 	r.State = &st
 	return nil
+}
+
+// backup reads a file that says that it is a backup, all of it; false: it is none.
+func (r *Report) backup(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false // and the next to look tells why
+	}
+	defer f.Close()
+	magic := make([]byte, len(archiveMagic)-2) // of whatever version
+	if _, err := io.ReadFull(f, magic); err != nil || string(magic) != archiveMagic[:len(magic)] {
+		return false
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		r.fault(err)
+		return true
+	}
+	b := BackupReport{}
+	if err := ReadBackup(f, func(a About) error { b.About = a; return nil }, func(board.Table, string, []byte) error { b.Records++; return nil }); err != nil {
+		r.fault(err)
+	}
+	r.Backup = &b
+	return true
 }
 
 // fits looks for gaps between state, snapshot and log.

@@ -241,6 +241,16 @@ func TestBrokenBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := readFile(t, f.Name())
+	if r, err := Check(f.Name()); err != nil || len(r.Faults) > 0 || r.Backup == nil || r.Backup.Fleet != "f" || r.Backup.Records == 0 {
+		t.Errorf("a whole backup: %+v, %v", r, err)
+	}
+	half := filepath.Join(t.TempDir(), "half")
+	if err := os.WriteFile(half, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Check(half); err != nil || r.Backup == nil || len(r.Faults) != 1 || !strings.Contains(r.Faults[0], "cut off") {
+		t.Errorf("half a backup: %+v, %v", r, err)
+	}
 	flipped := func(at int) []byte {
 		b := bytes.Clone(whole)
 		b[at] ^= 1

@@ -75,6 +75,9 @@ func check(path string) (*cli.CheckReport, error) {
 		f := node.CheckFolder(folder, r)
 		add("folder", "%s", folder)
 		add("node", "%s, %s, start %d, of fleet %s", orUnknown(f.Name), orUnknown(f.Node), f.Generation, orUnknown(f.Fleet))
+		if f.Copied != "" { // what a copy is for; doctor warns of one that is a node's own folder
+			add("a copy", "%s", f.Copied)
+		}
 		out.Faults = append(out.Faults, f.Faults...)
 	}
 	if r != nil {
@@ -93,6 +96,12 @@ func orUnknown(s string) string {
 
 // storeFacts lists what is in a store.
 func storeFacts(path string, r *raftstore.Report, add func(name, format string, args ...any)) {
+	if b := r.Backup; b != nil {
+		add("backup", "%s", path)
+		add("of", "fleet %s, era %d, state %d of %s, taken on %s", orUnknown(b.Fleet), b.Era, b.Seq, time.UnixMilli(b.Time).UTC().Format(time.RFC3339), orUnknown(b.Name))
+		add("records", "%d", b.Records)
+		return
+	}
 	add("store", "%s", path)
 	if r.Server != "" {
 		add("server", "%s", r.Server)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -216,9 +217,15 @@ func damaged(dir string, cause error) error {
 // empty store made beside them would forget the vote.
 func detect(dir string) (Kind, error) {
 	has := func(name string) bool { _, err := os.Lstat(filepath.Join(dir, name)); return err == nil }
-	segments, err := filepath.Glob(filepath.Join(dir, "*.wal"))
-	if err != nil {
+	segments := 0
+	files, err := os.ReadDir(dir) // no pattern: a folder's own name may be one
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("log store %s: %w", dir, err)
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), ".wal") {
+			segments++
+		}
 	}
 	wal, bolt := has(walMetaFile), has(boltFile)
 	switch {
@@ -228,8 +235,8 @@ func detect(dir string) (Kind, error) {
 		return WAL, nil
 	case bolt:
 		return Bolt, nil
-	case len(segments) > 0:
-		return "", damaged(dir, fmt.Errorf("%d segments without %s", len(segments), walMetaFile))
+	case segments > 0:
+		return "", damaged(dir, fmt.Errorf("%d segments without %s", segments, walMetaFile))
 	}
 	return "", nil
 }

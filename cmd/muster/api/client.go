@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -73,6 +74,9 @@ func (c *Client) errNoNode(err error) *board.Error {
 	switch {
 	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EACCES):
 		return board.Errorf(board.Unavailable, "no permission for the socket %s", where).WithCheck("no_node").WithHint("a node's socket is for the user who runs it")
+	case (errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)) && c.Socket != "" && Held(filepath.Dir(c.Socket)):
+		return board.Errorf(board.Unavailable, "the node of %s is starting (it waits up to half a minute for the fleet's leader), or it ends", filepath.Dir(c.Socket)).WithCheck("no_node").
+			WithHint("try again in a moment; what it waits for is in its output")
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return board.Errorf(board.Unavailable, "no muster node is running here (%s)", where).WithCheck("no_node").WithHint("start one with: muster up; or name its folder with --data")
 	}

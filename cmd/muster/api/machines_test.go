@@ -56,3 +56,42 @@ func TestEstopIsExplained(t *testing.T) {
 		t.Errorf("without the file: %+v", x.EstopBy)
 	}
 }
+
+// Of voters that are away people hear how many more may fail, and what brings the votes back.
+func TestAbsentVoters(t *testing.T) {
+	fleet := func(quorum bool, states ...string) *Status { // "-" before it: a replica
+		s := &Status{Quorum: quorum}
+		for i, st := range states {
+			n := Node{Name: string(rune('a' + i)), Role: board.RoleVoter, State: st, AlwaysOn: true}
+			if rest, ok := strings.CutPrefix(st, "-"); ok {
+				n.Role, n.State = board.RoleReplica, rest
+			} else {
+				s.Voters++
+			}
+			s.Nodes = append(s.Nodes, n)
+		}
+		return s
+	}
+	const on, off = board.NodeOnline, board.NodeOffline
+	for _, tc := range []struct {
+		s    *Status
+		want []string
+	}{
+		{fleet(true, on, on, on), nil},
+		{fleet(true, on, on, off), []string{"1 of 3 voters are away (c): if one more fails, nothing can be written", "no replica could take a vote"}},
+		{fleet(true, on, on, off, "-"+on), []string{"a replica takes the vote"}},
+		{fleet(true, on, on, on, on, off), []string{"1 of 5", "1 more may fail"}},
+		{fleet(true, on, on, on, "-"+off), nil},
+		{fleet(false, on, off, off), nil}, // that is an alarm of its own
+	} {
+		got := absentVoters(tc.s)
+		if len(tc.want) == 0 && got != "" {
+			t.Errorf("%+v: %s", tc.s.Nodes, got)
+		}
+		for _, w := range tc.want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%q is not in %q", w, got)
+			}
+		}
+	}
+}

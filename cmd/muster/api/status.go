@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"muster/board"
@@ -80,6 +81,9 @@ func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, er
 			s.Notes = append(s.Notes, "a majority of the voters must come back; if most of them, or what they remember, are lost for good: muster recover --help")
 		}
 	}
+	if n := absentVoters(s); n != "" {
+		s.Notes = append(s.Notes, n)
+	}
 	if s.Voters == 1 && len(s.Nodes) > 0 {
 		s.Notes = append(s.Notes, "one voter: if its disk dies, what was not copied to a replica is lost; with three machines that stay on the fleet survives any one of them")
 	}
@@ -137,4 +141,32 @@ func machines(nodes []Node) (alarms, notes []string) {
 
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Second)
+}
+
+// absentVoters says what hangs on voters that are offline: how many more may fail, and what brings their votes back.
+func absentVoters(s *Status) string {
+	var away []string
+	ready := 0
+	for _, n := range s.Nodes {
+		switch {
+		case n.Role == board.RoleVoter && n.State == board.NodeOffline:
+			away = append(away, n.Name)
+		case n.Role == board.RoleReplica && n.State == board.NodeOnline && n.AlwaysOn:
+			ready++
+		}
+	}
+	if len(away) == 0 || s.Voters < 3 || !s.Quorum {
+		return ""
+	}
+	here := s.Voters - len(away)
+	text := fmt.Sprintf("%d of %d voters are away (%s): ", len(away), s.Voters, strings.Join(away, ", "))
+	if spare := here - (s.Voters/2 + 1); spare > 0 {
+		text += fmt.Sprintf("%d more may fail before nothing can be written", spare)
+	} else {
+		text += "if one more fails, nothing can be written"
+	}
+	if ready > 0 {
+		return text + "; a replica takes the vote of one that stays away"
+	}
+	return text + "; no replica could take a vote. Bring them back, or let another machine join; one that is lost for good: muster node remove N --dead --why T"
 }

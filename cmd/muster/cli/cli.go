@@ -87,6 +87,7 @@ type app struct {
 	noColor                      bool
 	args                         []string      // of this process
 	path                         string        // of the command that ran
+	verbs                        []string      // of the tree
 	patience                     time.Duration // of who follows, while nobody answers
 
 	out     *output
@@ -117,8 +118,7 @@ func Main(ctx context.Context, args []string, surroundings IO, deps Deps) int {
 		return ExitOK
 	}
 	if strings.HasPrefix(err.Error(), "unknown command") {
-		first, _, _ := strings.Cut(err.Error(), "\n") // what it guesses is seldom meant
-		err = usagef("%s", first)
+		err = usagef("%s", unknownVerb(root, err.Error()))
 		a.json = a.json || slices.Contains(args, "--json") // no command has read the flags
 	}
 	a.complain(err)
@@ -189,7 +189,7 @@ func (a *app) complain(err error) {
 	}
 	fmt.Fprintf(a.io.Err, "muster: %s\n", visible(e.Message))
 	if e.Hint != "" {
-		fmt.Fprintf(a.io.Err, "hint: %s\n", visible(e.Hint))
+		fmt.Fprintf(a.io.Err, "hint: %s\n", visible(a.here(e.Hint)))
 	}
 	if id != "" && !strings.Contains(e.Hint, id) {
 		fmt.Fprintf(a.io.Err, "hint: ask again with: --request-id %s\n", visible(id))
@@ -247,12 +247,13 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.attachCmd(), a.shellCmd(), a.diffCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
 		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.webCmd(), a.workflowCmd(), a.eventsCmd(), a.agentCmd(), a.dispatchCmd()}},
 		{"tell", "Who is told:", a.tellCmds()},
-		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.recoverCmd(), a.doctorCmd()}},
+		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.leaveCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.recoverCmd(), a.doctorCmd()}},
 		{"more", "More:", []*cobra.Command{a.demoCmd(), a.benchCmd(), a.versionCmd(), a.completionCmd()}},
 	} {
 		c.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, v := range g.verbs {
 			v.GroupID = g.id
+			a.verbs = append(a.verbs, v.Name())
 		}
 		c.AddCommand(g.verbs...)
 	}

@@ -219,13 +219,7 @@ func waitFree(ctx context.Context, data string, most time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for {
-		f, err := os.OpenFile(filepath.Join(data, "lock"), os.O_RDWR, 0)
-		if err != nil {
-			return nil // not a folder of this machine
-		}
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-		f.Close()
-		if err == nil {
+		if !api.Held(data) {
 			return nil
 		}
 		select {

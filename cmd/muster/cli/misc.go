@@ -27,7 +27,7 @@ type Fact struct {
 }
 
 func (a *app) checkCmd() *cobra.Command {
-	return verb("check DATA", "look whether a stopped node's data, or a copy, is whole", 0, 1, func(_ *cobra.Command, args []string) error {
+	return verb("check DATA", "look whether a stopped node's data, a copy of it, or a backup is whole", 0, 1, func(_ *cobra.Command, args []string) error {
 		path, err := a.home()
 		if len(args) > 0 {
 			path, err = args[0], nil

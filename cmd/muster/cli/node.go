@@ -64,6 +64,9 @@ func workspacesText(n api.Node) string {
 	if n.Workspaces == 0 {
 		return ""
 	}
+	if n.WorkspacesMB == 0 {
+		return fmt.Sprintf("%d, less than 1 MB on its disk", n.Workspaces)
+	}
 	return fmt.Sprintf("%d, %s on its disk", n.Workspaces, mb(n.WorkspacesMB))
 }
 

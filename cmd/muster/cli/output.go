@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -69,8 +71,28 @@ func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.io.Out, format,
 // hint tells what to type next, to people.
 func (a *app) hint(format string, args ...any) {
 	if !a.json && !a.quiet {
-		fmt.Fprintf(a.io.Err, "hint: "+format+"\n", args...)
+		fmt.Fprintf(a.io.Err, "hint: %s\n", a.here(fmt.Sprintf(format, args...)))
 	}
+}
+
+// musterVerb is a call of this program in a text for people.
+var musterVerb = regexp.MustCompile(`(^|[^a-z/.-])muster ([a-z][a-z-]*)`)
+
+// elsewhere are the verbs that a hint has people say with another folder, or on another machine.
+var elsewhere = []string{"join", "up", "restore", "service"}
+
+// here makes what a hint says work as it stands where this call worked: for the node of the folder that --data named.
+func (a *app) here(text string) string {
+	if !a.dataSet {
+		return text
+	}
+	return musterVerb.ReplaceAllStringFunc(text, func(s string) string {
+		before, name, _ := strings.Cut(s, "muster ")
+		if !slices.Contains(a.verbs, name) || slices.Contains(elsewhere, name) {
+			return s
+		}
+		return before + "muster --data " + oneLine(shellWord(a.data)) + " " + name
+	})
 }
 
 // show prints an answer: as it came (--json), its ids (-q), or for people.

@@ -167,6 +167,9 @@ func (d *draining) run(ctx context.Context) error {
 		return board.Errorf(board.Refused, "%s has %d session(s) after %s; it goes on draining", d.name, d.left, a.timeout.Round(time.Millisecond)).
 			WithCheck("timeout").WithHint("see: muster status; to take them away: muster node drain %s --end-sessions", d.name)
 	}
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return board.Errorf(board.Internal, "not waited for any longer: %s has %d session(s), and goes on draining", d.name, d.left).WithHint("to let it take cards again: muster node undrain %s", d.name)
+	}
 	return err
 }
 

@@ -36,6 +36,7 @@ type Facts struct {
 // Folder is the data folder, as it lies there.
 type Folder struct {
 	Exists           bool
+	Held             bool   // a process has it: the node runs, starts or ends
 	Mode, KeyMode    uint32 // permission bits
 	Faults           []string
 	Listen, PortUsed string // where the node listens; why a stopped one could not
@@ -131,6 +132,10 @@ func (d *diagnosis) folder() {
 	}
 	for _, x := range f.Faults {
 		d.add("folder_damaged", Error, "muster check "+d.f.Data+"; what it says next", "%s", x)
+	}
+	if f.Held && !d.f.Running {
+		d.add("node_starting", Note, "try again in half a minute; what it waits for is in its output", "the node of %s is starting, or it ends", d.f.Data)
+		return
 	}
 	if !d.f.Running {
 		d.add("node_stopped", Note, "muster up", "the node of %s is not running", d.f.Data)

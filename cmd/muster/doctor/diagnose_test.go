@@ -29,6 +29,7 @@ func TestDiagnose(t *testing.T) {
 		"a fleet of one":  {one, nil},
 		"no node yet":     {func(f *Facts) { f.Folder, f.Fleet, f.Running = Folder{}, nil, false }, []string{"no_node note"}},
 		"stopped":         {func(f *Facts) { f.Fleet, f.Running = nil, false }, []string{"node_stopped note"}},
+		"starting":        {func(f *Facts) { f.Fleet, f.Running, f.Folder.Held, f.Folder.PortUsed = nil, false, true, "in use" }, []string{"node_starting note"}},
 		"port taken":      {func(f *Facts) { f.Fleet, f.Running, f.Folder.PortUsed = nil, false, "in use" }, []string{"port_taken error", "node_stopped note"}},
 		"key readable":    {func(f *Facts) { f.Folder.KeyMode = 0o644 }, []string{"key_open error"}},
 		"folder readable": {func(f *Facts) { f.Folder.Mode = 0o755 }, []string{"folder_open warn"}},

@@ -54,7 +54,7 @@ func lookFolder(data string, running bool) (f Folder) {
 	if b, err := os.ReadFile(filepath.Join(data, "node.json")); err == nil && json.Unmarshal(b, &saved) == nil {
 		f.Listen = saved.Listen
 	}
-	if running {
+	if f.Held = api.Held(data); running || f.Held { // its files are written now
 		return f
 	}
 	f.Faults = node.LookFolder(data)

@@ -232,6 +232,10 @@ func (b backend) ReadLog(ctx context.Context, run string, from int64, most int, 
 			return board.Errorf(board.NotFound, "no run %q", run).WithHint("see: muster runs CARD")
 		}
 		where = r.Node
+		if board.GetNode(v, where) == nil {
+			return board.Errorf(board.NotFound, "the log of run %s is on the machine that ran it, which is not in the fleet's list: it was removed, or the fleet was restored from a backup", run).
+				WithHint("it is in that machine's data folder, under runs/%s, if it is anywhere", run)
+		}
 		return nil
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ type FolderReport struct {
 	Node, Name, Fleet string
 	Generation        uint64
 	Faults            []string // one line each
+	Copied            string   // what its next start does about it; "": the folder is where its node left it
 }
 
 // IsFolder tells a node's data folder from a single store or file.
@@ -55,7 +56,7 @@ func CheckFolder(dir string, store *raftstore.Report) *FolderReport {
 		fault("%v", err)
 	}
 	if why := mem.Place.copied(f.path("raft")); why != "" && mem.Stored && store != nil && store.Log != nil {
-		fault("this folder was copied or put back (%s): at its next start this node gives up its vote, unless it is the only voter, takes a new store id, and fetches all of it from the others", why)
+		r.Copied = fmt.Sprintf("yes (%s): should it be started here, this node gives up its vote, unless it is the only voter, takes a new store id, and fetches all of it from the others", why)
 	}
 	if mem.Refetch != "" {
 		fault("its state is to be fetched anew at the next start: %s", mem.Refetch)

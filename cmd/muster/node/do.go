@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster/board"
+	"muster/board/lease"
 	"muster/mesh"
 	"muster/raftstore"
 	"muster/scheduler"
@@ -135,6 +136,15 @@ func (n *Node) lead(ctx context.Context, req board.Request) board.Result {
 	if err := n.mayLead(&req); err != nil {
 		return board.Result{Err: err}
 	}
+	if req.Verb == board.VNodeRemove {
+		n.votersHeard(ctx)
+		if _, ok := n.store.LeaderTerm(); !ok {
+			return board.Result{Err: board.Errorf(board.Unavailable, "%s does not lead", n.cfg.Name).WithCheck(checkNotLeader)}
+		}
+		if n.removesSelf(req.Args) {
+			return n.leadsNoMore(ctx, req)
+		}
+	}
 	if req.Verb == board.VStart && req.Actor.Kind != board.ActorPlatform {
 		req.Place = ""
 		var err *board.Error
@@ -163,13 +173,48 @@ func (n *Node) mayLead(req *board.Request) *board.Error {
 	if alarm := n.lease.alarmed(); alarm != "" && req.Verb != board.VBarrier {
 		return board.Errorf(board.Unavailable, "%s", alarm).WithCheck("diverged").WithHint("see: muster status")
 	}
-	if req.Verb == board.VNodeRemove && n.removesSelf(req.Args) {
-		return board.Errorf(board.Refused, "%s leads the fleet, and cannot take itself out of it", n.cfg.Name).WithHint("let another lead first: muster node demote %s", n.cfg.Name)
-	}
 	if err := n.room(req); err != nil && !req.Retry { // a retry may have been done before: the executor tells
 		return err
 	}
 	return nil
+}
+
+// votersHeard waits until of every voter it is known whether it is here: a term knows of nobody when it begins, and a removal
+// is held against who is left. No node is unknown for longer than its silence takes to be a verdict.
+func (n *Node) votersHeard(ctx context.Context) {
+	for ctx.Err() == nil && n.leads() {
+		open := false
+		_ = n.store.View(func(v board.View) error {
+			board.EachNode(v, func(x *board.Node) bool {
+				open = open || x.Role == board.RoleVoter && n.lease.State(x.ID).State == lease.Unknown.String()
+				return !open
+			})
+			return nil
+		})
+		if !open || n.wait(ctx, n.leadership().Done()) != nil {
+			return
+		}
+	}
+}
+
+// leadsNoMore hands leadership over before this node's own removal, which the next leader then executes: who leads cannot
+// take itself out, since at the commit the others would hang up on their leader. What would be refused, for who asks or for
+// what it would lose, is refused here, and nobody's lead ends for it.
+func (n *Node) leadsNoMore(ctx context.Context, req board.Request) (res board.Result) {
+	_ = n.store.View(func(v board.View) error {
+		_, res = board.Exec(v, &req, &board.Env{Now: n.store.BoardTime(), Seq: v.Seq() + 1, Nodes: n.lease.State, Workflows: n.flows})
+		return nil
+	})
+	if res.Err != nil {
+		return res
+	}
+	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
+	defer cancel()
+	if err := n.store.Transfer(ctx); err != nil {
+		return board.Result{Err: board.Errorf(board.Refused, "%s leads the fleet, and no other took that over (%v): it cannot take itself out of it", n.cfg.Name, err).
+			WithHint("see muster status; when other voters are here: muster node demote %s", n.cfg.Name)}
+	}
+	return board.Result{Err: board.Errorf(board.Unavailable, "another leads now").WithCheck(checkNotLeader)}
 }
 
 // removesSelf tells that a removal is of this node: at its commit the others would hang up on their leader.

@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == renewKilledVerb {
+		fmt.Fprintln(os.Stderr, renewKilled(os.Args[2:]))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

@@ -68,6 +68,9 @@ func (n *Node) askPeer(ctx context.Context, id string) (p api.Peer) {
 func LookFolder(dir string) []string {
 	var r raftstore.Report
 	f := CheckFolder(dir, &r)
+	if f.Copied != "" {
+		f.Faults = append(f.Faults, "this folder is a copy, or was put back: "+f.Copied)
+	}
 	return slices.DeleteFunc(f.Faults, func(s string) bool { return strings.HasPrefix(s, "the log is missing") })
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -38,28 +38,41 @@ const ownFile = "node.yaml"
 func (n *Node) own() (o own, err error) {
 	b, err := os.ReadFile(n.dir.path(ownFile))
 	if err == nil {
-		dec := yaml.NewDecoder(strings.NewReader(string(b)))
-		dec.KnownFields(true)
-		if err = dec.Decode(&o); errors.Is(err, io.EOF) { // nothing but comments
-			err = nil
-		}
+		o, err = parseOwn(b)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
-	}
-	if err == nil && !slices.Contains([]string{"", attachWrite, attachRead, attachNone}, o.Attach) {
-		err = fmt.Errorf("attach: %q is none of write, read, none", o.Attach)
-	}
-	switch {
-	case err != nil:
-	case o.RunAs != "":
-		err = fmt.Errorf("run_as: this version starts sessions as the node's own user only, which is no boundary against a hostile program; " +
-			"run the node itself as a user that may do no harm, or in a container, and take run_as out")
-	case !slices.Contains(localRoles, o.Local):
-		err = fmt.Errorf("local: %q is none of manager, member, viewer, none", o.Local)
 	}
 	n.sawOwn(o.Attach, err)
 	if err != nil {
 		return own{}, fmt.Errorf("%s: %w", n.dir.path(ownFile), err)
+	}
+	return o, nil
+}
+
+// ownMax bounds that file: it is read at each start of a session.
+const ownMax = 64 << 10
+
+// parseOwn reads what the file says. What it names and this version does not know is an error: a limit that is overlooked is none.
+func parseOwn(b []byte) (o own, err error) {
+	if len(b) > ownMax {
+		return own{}, fmt.Errorf("it has %d bytes: at most %d", len(b), ownMax)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	dec.KnownFields(true)
+	if err := dec.Decode(&o); err != nil && !errors.Is(err, io.EOF) { // EOF: nothing but comments
+		return own{}, err
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) { // else its limits would be passed over in silence
+		return own{}, fmt.Errorf("it holds more than one document, of which only the first would count")
+	}
+	switch {
+	case !slices.Contains([]string{"", attachWrite, attachRead, attachNone}, o.Attach):
+		return own{}, fmt.Errorf("attach: %q is none of write, read, none", o.Attach)
+	case o.RunAs != "":
+		return own{}, fmt.Errorf("run_as: this version starts sessions as the node's own user only, which is no boundary against a hostile program; " +
+			"run the node itself as a user that may do no harm, or in a container, and take run_as out")
+	case !slices.Contains(localRoles, o.Local):
+		return own{}, fmt.Errorf("local: %q is none of manager, member, viewer, none", o.Local)
 	}
 	return o, nil
 }
