@@ -139,7 +139,7 @@ func (t *tx) assign(w *Assignment, a *Agent) bool {
 	}
 	w.Since = t.env.Now
 	t.put(TAssign, key, w)
-	t.write(Op{Table: TAgentWork, Key: a.ID + "/" + key})
+	t.put(TAssign, workPrefix(a.ID)+key, &Assignment{Agent: a.ID})
 	if a.Ended == 0 {
 		a.Ending, a.Why = 0, ""
 	}

@@ -43,6 +43,9 @@ func assignKey(a *Assignment) string {
 	return a.Kind + "/" + a.Target + "/" + a.Agent + "/" + a.Role
 }
 
+// workPrefix begins the keys that list an agent's assignments.
+func workPrefix(agent string) string { return "of/" + agent + "/" }
+
 // EachAssignment reads the assignments of a card (kind [AgentCard]) or a profile.
 func EachAssignment(v View, kind, target string, fn func(*Assignment) bool) {
 	scan(v, TAssign, kind+"/"+target+"/", "", func(_ string, a *Assignment) bool { return fn(a) })
@@ -50,7 +53,7 @@ func EachAssignment(v View, kind, target string, fn func(*Assignment) bool) {
 
 // EachWork reads the assignments of an agent.
 func EachWork(v View, agent string, fn func(*Assignment) bool) {
-	for _, key := range tails(v, TAgentWork, agent+"/") {
+	for _, key := range tails(v, TAssign, workPrefix(agent)) {
 		if a := read[Assignment](v, TAssign, key); a != nil && !fn(a) {
 			return
 		}

@@ -12,38 +12,37 @@ type Table uint8
 
 // The tables of the state. Numbers are stored in the log: append only, never reuse.
 const (
-	TFleet     Table = iota + 1 // "fleet" -> Fleet
-	TBoard                      // slug -> Board
-	TPrefix                     // card prefix -> slug
-	TWorkflow                   // slug/version (8 hex) -> WorkflowDoc
-	TCard                       // card id -> Card (hot)
-	TText                       // card id -> body (cold)
-	TRun                        // card id "." %06d -> Run
-	THeld                       // run id -> Held: one small row per session not gone
-	TEvent                      // %016x "." %04x -> Event
-	TLink                       // child "/" parent -> Link
-	TChild                      // parent "/" child -> nothing: the reverse of TLink
-	TOrder                      // node id "/" %016x "." %04x -> Order
-	TNode                       // node id -> Node
-	TToken                      // token id (hash of its secret) -> Token
-	TRequest                    // request id -> Done
-	TReqLog                     // %016x (Seq) -> request id, for a transaction without event
-	TOutbox                     // journal id -> Outbox
-	TDue                        // %016x (ms) "/" kind "/" key -> Due
-	TSlot                       // card id "/" slot -> SlotRec: the lineage of a slot (forgotten, last session)
-	TSub                        // card id or "board:" slug "/" address -> Sub
-	TNotice                     // address "/" event key -> Notice
-	TMailbox                    // address, or card id "/" slot -> Mailbox
-	TDelivery                   // card id "/" slot "/" event key "/" kind -> Delivery
-	TWebhook                    // slug "/" id -> Webhook
-	TStart                      // %016x (ms) "/" run id -> Held: the start of a run, kept for the longest round (M-15)
-	TImport                     // slug -> Import: a board that is not there yet
-	TCool                       // account -> Cooldown: a rate limit that is not over
-	TNeed                       // stored key of a card, run or delivery -> Need: it needs a person
-	TAgent                      // agent id -> Agent
-	THead                       // organisation "/" stable key -> Head: the agent that has the key now
-	TAssign                     // kind "/" target "/" agent id "/" role -> Assignment
-	TAgentWork                  // agent id "/" key of TAssign -> nothing: the reverse of TAssign
+	TFleet    Table = iota + 1 // "fleet" -> Fleet
+	TBoard                     // slug -> Board
+	TPrefix                    // card prefix -> slug
+	TWorkflow                  // slug/version (8 hex) -> WorkflowDoc
+	TCard                      // card id -> Card (hot)
+	TText                      // card id -> body (cold)
+	TRun                       // card id "." %06d -> Run
+	THeld                      // run id -> Held: one small row per session not gone
+	TEvent                     // %016x "." %04x -> Event
+	TLink                      // child "/" parent -> Link
+	TChild                     // parent "/" child -> nothing: the reverse of TLink
+	TOrder                     // node id "/" %016x "." %04x -> Order
+	TNode                      // node id -> Node
+	TToken                     // token id (hash of its secret) -> Token
+	TRequest                   // request id -> Done
+	TReqLog                    // %016x (Seq) -> request id, for a transaction without event
+	TOutbox                    // journal id -> Outbox
+	TDue                       // %016x (ms) "/" kind "/" key -> Due
+	TSlot                      // card id "/" slot -> SlotRec: the lineage of a slot (forgotten, last session)
+	TSub                       // card id or "board:" slug "/" address -> Sub
+	TNotice                    // address "/" event key -> Notice
+	TMailbox                   // address, or card id "/" slot -> Mailbox
+	TDelivery                  // card id "/" slot "/" event key "/" kind -> Delivery
+	TWebhook                   // slug "/" id -> Webhook
+	TStart                     // %016x (ms) "/" run id -> Held: the start of a run, kept for the longest round (M-15)
+	TImport                    // slug -> Import: a board that is not there yet
+	TCool                      // account -> Cooldown: a rate limit that is not over
+	TNeed                      // stored key of a card, run or delivery -> Need: it needs a person
+	TAgent                     // agent id -> Agent
+	THead                      // organisation "/" stable key -> Head: the agent that has the key now
+	TAssign                    // kind "/" target "/" agent id "/" role -> Assignment; and "of/" agent id "/" that key -> Assignment of the agent alone: the reverse
 	tableEnd
 )
 
@@ -54,7 +53,7 @@ var tableNames = [...]string{TFleet: "fleet", TBoard: "board", TPrefix: "prefix"
 	THeld: "held", TEvent: "event", TLink: "link", TChild: "child", TOrder: "order", TNode: "node", TToken: "token",
 	TRequest: "request", TReqLog: "reqlog", TOutbox: "outbox", TDue: "due", TSlot: "slot", TSub: "sub", TNotice: "notice", TMailbox: "mailbox", TDelivery: "delivery", TWebhook: "webhook",
 	TStart: "start", TImport: "import", TCool: "cool", TNeed: "need",
-	TAgent: "agent", THead: "head", TAssign: "assign", TAgentWork: "agentwork"}
+	TAgent: "agent", THead: "head", TAssign: "assign"}
 
 func (t Table) String() string {
 	if t >= 1 && t < tableEnd {
@@ -67,7 +66,7 @@ func (t Table) String() string {
 // only until the view is closed and must not be changed; the typed readers of
 // this package copy.
 type View interface {
-	// Get returns the value, or nil when the key is absent. (No stored value is empty but those of TChild and TAgentWork: see Has.)
+	// Get returns the value, or nil when the key is absent. (No stored value is empty but those of TChild: see Has.)
 	Get(t Table, key string) []byte
 	Has(t Table, key string) bool
 	// Scan calls fn for each key with the prefix that is >= from, in byte order, until fn says false.
