@@ -15,6 +15,8 @@ import (
 type tallies struct {
 	batches, entries, txns, ops             atomic.Uint64
 	skipped, refusedSeq, refusedTerm, reset atomic.Uint64
+
+	commit, apply times
 }
 
 // writer is one bbolt transaction that applies log entries.

@@ -94,8 +94,12 @@ func (x *executor) batch(r *raft.Raft, term uint64, calls []*call) bool {
 // commit puts an entry into the log and waits until this node has applied it.
 func (x *executor) commit(r *raft.Raft, data []byte) error {
 	x.s.ahead.expect(data)
+	begun := time.Now()
 	f := r.Apply(data, 0)
 	err := x.s.await(context.Background(), f)
+	if err == nil {
+		x.s.count.commit.add(time.Since(begun))
+	}
 	switch {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrEnqueueTimeout):
 		return errCertainlyNot

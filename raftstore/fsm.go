@@ -40,7 +40,9 @@ func (f fsm) ApplyBatch(logs []*raft.Log) []any {
 	}
 	unstall := time.AfterFunc(stall, func() { s.state.cancelSnapshots(false) })
 	unwatch := s.watchState()
+	begun := time.Now()
 	out, err := s.state.apply(logs, dirty, &s.count)
+	s.count.apply.add(time.Since(begun))
 	unstall.Stop()
 	unwatch()
 	if err != nil {

@@ -196,6 +196,9 @@ type Stats struct {
 	Rounds, Questions                        uint64 // of the executor: batches, and those that wrote nothing
 
 	LogWrites, LogEntries, LogWritten, LogSyncs uint64 // of the log on disk: appends, entries and bytes in them, fsyncs of any kind
+
+	Commit Times // on the leader: from an entry's way into the log until its transactions are in the state here
+	Apply  Times // of a batch of committed entries, into the state
 }
 
 // Stats returns the counts so far.
@@ -211,6 +214,7 @@ func (s *Store) Stats() Stats {
 		Skipped: c.skipped.Load(), RefusedSeq: c.refusedSeq.Load(), RefusedTerm: c.refusedTerm.Load(), Resets: c.reset.Load(),
 		LogBytes: s.logs.BytesFrom(0),
 		Rounds:   s.exec.rounds.Load(), Questions: s.exec.questions.Load(),
+		Commit: c.commit.read(), Apply: c.apply.read(),
 	}
 }
 

@@ -36,7 +36,7 @@ var importRules = []importRule{
 	{"cmd/muster/foreign", []string{"board", "cmd/muster/api"}, "reading another system's cards is values in, values out; only its test holds the file against the API's reader"},
 	{"cmd/muster/document", []string{"board"}, "a board as files is values in, values out: who reads and writes them is not its business"},
 	{"cmd/muster/tui", []string{"cmd/muster/tui", "cmd/muster/api"}, "a client of the API like any other"},
-	{"cmd/muster/mcp", []string{"cmd/muster/mcp", "cmd/muster/api"}, "a client of the API like any other"},
+	{"cmd/muster/mcp", []string{"cmd/muster/mcp", "cmd/muster/api", "board"}, "a client of the API like any other; board is the vocabulary"},
 	{"cmd/muster/web", []string{"cmd/muster/web", "cmd/muster/api"}, "a client of the API like any other"},
 	{"cmd/muster/browser", []string{"cmd/muster/api"}, "the page is proved from outside: the binary, and the API's client"},
 }
@@ -55,6 +55,8 @@ var libraryRules = []libraryRule{
 	{"github.com/spf13/cobra", []string{"cmd/muster/cli"}, "only the command line knows how it is parsed"},
 	{"github.com/chromedp", []string{"cmd/muster/browser"}, "a browser is driven by tests only, and is no part of the binary"},
 	{"github.com/creack/pty", []string{"launcher", "cmd/muster/e2e", "cmd/muster/bench"}, "a session's terminal is its keeper's; tests and benches play the person before one"},
+	{"github.com/prometheus", []string{"cmd/muster/metrics"}, "what figures look like is known in one place"},
+	{"github.com/modelcontextprotocol", []string{"cmd/muster/mcp", "cmd/muster/e2e"}, "how agents are spoken to is one face's affair; a test plays the agent"},
 	{"go.etcd.io/bbolt", []string{"raftstore", "launcher", "cmd/muster/node", "cmd/muster/bench"}, "state, log and journal are the only files of this kind; bench measures against them"},
 }
 

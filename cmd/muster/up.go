@@ -36,7 +36,7 @@ func up(ctx context.Context, o cli.UpOptions) error {
 		o.Name = knownName(o.Data)
 	}
 	n, err := node.New(node.Config{Data: o.Data, Name: o.Name, Listen: o.Listen, Advertise: o.Advertise, Token: o.Token, Labels: o.Labels,
-		Slots: o.Slots, Repos: o.Repos, Ports: o.Ports, Replica: o.Replica, Local: o.Local, Timers: o.Timers, Web: webOf(o), Binary: binary, Version: versionText(), Logger: log, Progress: o.Progress})
+		Slots: o.Slots, Repos: o.Repos, Ports: o.Ports, Replica: o.Replica, Local: o.Local, Metrics: o.Metrics, Timers: o.Timers, Web: webOf(o), Binary: binary, Version: versionText(), Logger: log, Progress: o.Progress})
 	if err != nil {
 		return cli.Usage(err) // it only looks at what the flags say
 	}

@@ -77,6 +77,8 @@ func writeMessages(w http.ResponseWriter, a *ask, t Turn) {
 	switch {
 	case t.Run != "":
 		call(a.shell(), shellInput(a.shell(), t.Run))
+	case t.Tool != "":
+		call(t.Tool, object(t.Input))
 	case t.Ask != "":
 		call("AskUserQuestion", object{"questions": []any{object{"question": t.Ask, "header": "Choice", "multiSelect": false, "options": []any{
 			object{"label": "Yes", "description": "go on"}, object{"label": "No", "description": "stop"}}}}})

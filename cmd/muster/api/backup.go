@@ -23,7 +23,7 @@ const HeaderHash = "Muster-State"
 func (h *handler) backup(w http.ResponseWriter, r *http.Request) {
 	c, err := h.caller(r)
 	if err == nil {
-		err = h.manages(r, &c)
+		err = h.manages(r, &c, "a backup: it holds every board")
 	}
 	if err == nil {
 		err = h.transfers.take()
@@ -82,9 +82,9 @@ func (h *handler) upToDate(r *http.Request) error {
 		WithHint("what this node has, without asking a leader: muster backup --local FILE; see: muster status")
 }
 
-// manages refuses whoever is not a manager: a backup holds every board.
-func (h *handler) manages(r *http.Request, c *caller) error {
-	refused := board.Errorf(board.Refused, "only a manager takes a backup: it holds every board").WithCheck(board.CheckRole).WithHint("see: muster token create --role manager")
+// manages refuses whoever is not a manager; what says what only they may do.
+func (h *handler) manages(r *http.Request, c *caller, what string) error {
+	refused := board.Errorf(board.Refused, "only a manager takes %s", what).WithCheck(board.CheckRole).WithHint("see: muster token create --role manager")
 	switch h.door {
 	case DoorSession:
 		return refused

@@ -323,3 +323,19 @@ func (c *Client) stream(ctx context.Context, q url.Values, fn func(Event) bool) 
 	}
 	return true, last, false, lines.Err()
 }
+
+// Text reads what is no envelope: figures, a document, a profile. A failure is told as of any call.
+func (c *Client) Text(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout()+2*time.Second)
+	defer cancel()
+	res, err := c.large(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		_, err := answer(res)
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(res.Body, 256<<20))
+}

@@ -184,7 +184,7 @@ func (x *Flow) stays(steps []flowStep) {
 
 // chart is the picture of a board's workflow: an SVG without script that loads nothing.
 func (h *handler) chart(r *http.Request, who caller) (any, Fresh, error) {
-	x := map[string]any{}
+	x := Chart{}
 	f, err := h.read(r, func(v board.View) error {
 		b, err := findBoard(v, r.PathValue("slug"))
 		if err != nil {
@@ -197,7 +197,7 @@ func (h *handler) chart(r *http.Request, who caller) (any, Fresh, error) {
 		if err != nil {
 			return err
 		}
-		x["version"], x["svg"] = b.Workflow, chart.Of(w).SVG()
+		x.Version, x.SVG = b.Workflow, chart.Of(w).SVG()
 		return nil
 	})
 	return x, f, err

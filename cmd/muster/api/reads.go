@@ -11,46 +11,6 @@ import (
 	"muster/board"
 )
 
-func (h *handler) reads(mux *http.ServeMux) {
-	for path, x := range map[string]struct {
-		fn   answerFunc
-		asks asks
-	}{
-		"GET /v1/status":                 {people(h.status), nil},
-		"GET /v1/nodes":                  {people(h.nodes), nil},
-		"GET /v1/nodes/{id}":             {people(h.node), nil},
-		"GET /v1/boards":                 {h.boards, nil},
-		"GET /v1/boards/{slug}":          {h.board, nil},
-		"GET /v1/boards/{slug}/workflow": {h.workflow, nil},
-		"GET /v1/boards/{slug}/chart":    {h.chart, nil},
-		"GET /v1/boards/{slug}/flow":     {h.flow, flowAsks},
-		"GET /v1/cards": {h.cards, asks{"board": anyText, "status": anyText, "assignee": anyText, "machine": anyText, "label": anyText,
-			"all": truth, "attention": truth}},
-		"GET /v1/cards/{id}":         {h.card, nil},
-		"GET /v1/cards/{id}/runs":    {h.runs, nil},
-		"GET /v1/cards/{id}/why":     {h.why, nil},
-		"GET /v1/cards/{id}/context": {h.context, nil},
-		"GET /v1/cards/{id}/diff":    {h.diff, asks{"stat": truth}},
-		"GET /v1/cards/{id}/moves":   {h.moves, nil},
-		"GET /v1/attention":          {people(h.attention), asks{"board": anyText, "tag": anyText, "wait": truth}},
-		"GET /v1/inbox":              {h.inbox, nil},
-		"GET /v1/sessions":           {people(h.sessions), nil},
-		"GET /v1/tokens":             {people(h.tokens), nil},
-		"GET /v1/rounds":             {people(h.rounds), asks{"n": number(1)}},
-		"GET /v1/dryrun":             {people(h.dryRun), asks{"board": anyText}},
-		"GET /v1/counters":           {people(h.counters), nil},
-		"GET /v1/runs/{id}/log":      {h.logs, asks{"from": number(0), "wait": truth}},
-		"GET /v1/agents":             {people(h.agents), asks{"all": truth}},
-		"GET /v1/agents/{id...}":     {people(h.agent), nil},
-		"GET /v1/kinds":              {h.kinds, asks{"board": anyText}},
-	} {
-		mux.HandleFunc(path, h.wrap(h.reader(x.asks, x.fn)))
-	}
-	mux.HandleFunc("GET /v1/info", h.wrap(h.reader(nil, func(*http.Request, caller) (any, Fresh, error) { return h.b.Info(), unread, nil })))
-	mux.HandleFunc("GET /v1/events", h.events)
-	mux.HandleFunc("GET /v1/live", h.live)
-}
-
 // reader lets a read through for who may read.
 func (h *handler) reader(takes asks, fn answerFunc) answerFunc {
 	return func(r *http.Request, c caller) (any, Fresh, error) {
@@ -166,7 +126,7 @@ func byAge(list []Card) {
 
 // workflow is the source of a board's workflow in force.
 func (h *handler) workflow(r *http.Request, who caller) (any, Fresh, error) {
-	x := map[string]any{}
+	x := Workflow{}
 	i, err := h.read(r, func(v board.View) error {
 		b, err := findBoard(v, r.PathValue("slug"))
 		if err != nil {
@@ -175,9 +135,9 @@ func (h *handler) workflow(r *http.Request, who caller) (any, Fresh, error) {
 		if err := who.sees(b.Slug); err != nil {
 			return err
 		}
-		x["version"], x["yaml"] = b.Workflow, ""
+		x.Version = b.Workflow
 		if d := board.GetWorkflowDoc(v, b.Slug, b.Workflow); d != nil {
-			x["yaml"] = string(d.Source)
+			x.YAML = string(d.Source)
 		}
 		return nil
 	})

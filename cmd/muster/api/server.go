@@ -167,35 +167,6 @@ func newHandler(b Backend, door Door, log *slog.Logger) *handler {
 	return &handler{b: b, door: door, log: log, flows: board.NewWorkflows(), transfers: make(slots, oneFile)}
 }
 
-func (h *handler) mux() http.Handler {
-	mux := http.NewServeMux()
-	h.reads(mux)
-	mux.HandleFunc("GET /v1/id", h.wrap(h.mint))
-	if h.door != DoorSession {
-		mux.HandleFunc("POST /v1/token", h.wrap(h.token))
-		mux.HandleFunc("GET /v1/backup", h.backup)
-		mux.HandleFunc("GET /v1/peers", h.wrap(h.peers))
-	}
-	if h.door == DoorUser {
-		mux.HandleFunc("POST /v1/stop", h.wrap(h.stop))
-		mux.HandleFunc("POST /v1/gc", h.wrap(h.gc))
-		mux.HandleFunc("POST /v1/web", h.wrap(h.web))
-	}
-	if h.door != DoorSession {
-		mux.HandleFunc("GET /v1/terminal", h.terminal)
-	}
-	mux.HandleFunc("GET /v1/boards/{slug}/export", h.export)
-	mux.HandleFunc("POST /v1/import", h.imports)
-	mux.HandleFunc("POST /v1/do", h.wrap(h.do))
-	mux.HandleFunc("/", h.wrap(func(r *http.Request, _ caller) (any, Fresh, error) {
-		if p := r.URL.Path; h.door != DoorUser && (p == "/v1/stop" || p == "/v1/gc" || p == "/v1/token" || p == "/v1/web") {
-			return nil, unread, board.Errorf(board.NotFound, "%s %s is answered only on that machine's own socket", r.Method, p).WithHint("run the command there, outside a session")
-		}
-		return nil, unread, board.Errorf(board.NotFound, "%s %s is not part of this API", r.Method, clip(r.URL.Path)).WithHint("the node may be older than the command; see: muster version")
-	}))
-	return mux
-}
-
 func clip(s string) string {
 	if len(s) > 120 {
 		return s[:120] + "..."

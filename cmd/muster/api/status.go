@@ -14,9 +14,17 @@ import (
 // firstNeeds bounds how much of what needs a person a status tells in words.
 const firstNeeds = 5
 
+// StatusOf is the fleet at a glance, as a node has it with these readings.
+func StatusOf(ctx context.Context, b Backend, r Readings) (*Status, Fresh, error) {
+	return statusWith(ctx, b, r, false)
+}
+
 // status gathers the fleet at a glance, with what a person should know.
 func status(ctx context.Context, b Backend, consistent bool) (*Status, Fresh, error) {
-	r := b.Readings(ctx)
+	return statusWith(ctx, b, b.Readings(ctx), consistent)
+}
+
+func statusWith(ctx context.Context, b Backend, r Readings, consistent bool) (*Status, Fresh, error) {
 	info := b.Info()
 	s := &Status{Fleet: info.Fleet, Node: info.Name, Leader: r.Leader, Term: r.Term, Quorum: r.Live, Hash: b.Hash(), Nodes: []Node{}, Boards: []Board{}, Pauses: []Pause{}, Alarms: []string{}, Notes: []string{}}
 	fresh, err := b.Read(ctx, consistent, func(v board.View) error {

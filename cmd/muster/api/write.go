@@ -21,12 +21,6 @@ func decode(r *http.Request, into any) error {
 	return decodeFrom(r.Body, into)
 }
 
-// spoken are the verbs that come through a door; nodes and the fleet have their own ways.
-var spoken = map[string]bool{board.VBoardCreate: true, board.VBoardApply: true, board.VBoardSet: true, board.VBoardArchive: true, board.VCardAdd: true, board.VCardEdit: true,
-	board.VCardLink: true, board.VCardUnlink: true, board.VEvent: true, board.VStart: true, board.VTokenRevoke: true, board.VNodeVote: true, board.VPause: true, board.VResume: true, board.VDrain: true, board.VNodeSet: true, board.VNodeLabel: true, board.VMove: true, board.VForget: true, board.VAdopt: true, board.VCardPut: true, board.VBarrier: true,
-	board.VAgentDeclare: true, board.VAgentEnd: true, board.VAgentFork: true,
-	board.VSubscribe: true, board.VInboxAck: true, board.VSend: true, board.VWebhook: true, board.VNodeRemove: true}
-
 // do executes one request.
 func (h *handler) do(r *http.Request, c caller) (any, Fresh, error) {
 	var d Do
@@ -47,7 +41,7 @@ func (h *handler) write(ctx context.Context, c caller, d Do, under func(id strin
 	if c.run != "" && d.Verb != board.VEvent && d.Verb != board.VCardAdd {
 		return nil, unread, board.Errorf(board.Refused, "%s is not for sessions", clip(d.Verb)).WithHint("a session says events of its card, and files cards")
 	}
-	if !spoken[d.Verb] && !board.SpokenNext(d.Verb) {
+	if !spoken(d.Verb) {
 		return nil, unread, board.Errorf(board.Invalid, "unknown verb %q", clip(d.Verb)).WithHint("the node may be older than the command; see: muster version")
 	}
 	if err := h.stranger(ctx, c); err != nil {

@@ -99,7 +99,7 @@ func (a *app) readNotes(r io.Reader, data string) error {
 // args are the arguments of the node in the background.
 func (u *upFlags) args() []string {
 	args := []string{"up", "--data", u.o.Data, "--" + progressFlag, "3"}
-	for _, f := range [][2]string{{"--name", u.o.Name}, {"--listen", u.o.Listen}, {"--advertise", u.o.Advertise}, {"--timers", u.o.Timers}} {
+	for _, f := range [][2]string{{"--name", u.o.Name}, {"--listen", u.o.Listen}, {"--advertise", u.o.Advertise}, {"--timers", u.o.Timers}, {"--metrics", u.o.Metrics}} {
 		if f[1] != "" {
 			args = append(args, f[0], f[1])
 		}

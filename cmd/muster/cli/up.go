@@ -27,6 +27,7 @@ type UpOptions struct {
 	Replica           bool
 	Local             string // what users of this machine's socket may be at most
 	Timers            string
+	Metrics           string // IP:PORT on loopback, for Prometheus
 	Verbose           bool
 	HTTP              string         // where the page listens; "" is loopback, "off" nowhere
 	HTTPNames         []string       // by which browsers may reach it
@@ -62,6 +63,7 @@ func (u *upFlags) add(c *cobra.Command) {
 	f.StringArrayVar(&u.o.HTTPNames, "http-name", nil, "host name by which browsers may reach it, as often as you like")
 	f.StringVar(&u.o.HTTPCert, "http-cert", "", "file with its certificate (PEM)")
 	f.StringVar(&u.o.HTTPKey, "http-key", "", "file with the key of that (PEM)")
+	f.StringVar(&u.o.Metrics, "metrics", "", "IP:PORT on loopback that shows /metrics, /livez and /readyz, as 127.0.0.1:7190 (default: none)")
 	f.BoolVar(&u.o.Verbose, "verbose", false, "log more")
 	f.BoolVar(&u.detach, "detach", false, "start it in the background, and wait until it answers")
 	f.IntVar(&u.progressFD, progressFlag, 0, "")

@@ -30,6 +30,7 @@ type Config struct {
 	Replica   bool
 	Local     string // what users of its socket may be at most; "" as the fleet says
 	Timers    string // lan or wan
+	Metrics   string // ip:port on loopback that shows figures and health; "": none
 	Binary    string // the muster executable that keepers run
 	Version   string
 	Logger    *slog.Logger
@@ -66,6 +67,9 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if err := CheckAddresses(c.Listen, c.Advertise); err != nil {
+		return err
+	}
+	if err := CheckMonitor(c.Metrics); err != nil {
 		return err
 	}
 	if c.Timers == "" {

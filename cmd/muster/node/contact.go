@@ -122,6 +122,7 @@ func (n *Node) contactOnce(ctx, lead context.Context) bool {
 	n.mu.Lock()
 	n.clock = n.clock.Answered(tok, ans.Term, ans.Commit, n.now())
 	n.heardTime = ans.Time
+	n.heardCommit.Store(ans.Commit)
 	n.removed.Store(nil)
 	n.eras.answered()
 	if off, ok := clockOff(sent, n.cfg.Wall(), ans.Time); ok {

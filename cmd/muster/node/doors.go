@@ -44,6 +44,9 @@ func (n *Node) openDoors() error {
 			}
 			return ctx
 		}}
+	if err := n.openMonitor(); err != nil {
+		return err
+	}
 	l := n.mesh.DoorListener()
 	n.serving.Go(func() {
 		if err := n.door.Serve(l); !errors.Is(err, http.ErrServerClosed) && n.ctx.Err() == nil {

@@ -265,6 +265,7 @@ func (n *Node) push(term uint64, txns []board.Txn) {
 				continue
 			}
 			if o := board.DecodeOrder(op.Val); o != nil && o.State == board.OrderPending {
+				n.measures.started(o)
 				n.pushOrder(term, o.Node, op.Val, o)
 			}
 		}

@@ -32,30 +32,33 @@ type Node struct {
 	mem   *saved // guarded by memMu once Open has started the mesh
 	trust trust
 
-	mesh   Mesh
-	store  *raftstore.Store
-	launch *launcher.Reconciler
-	lease  *leading
-	door   *http.Server
-	api    *api.Server
-	web    *web.Server
-	gossip atomic.Pointer[[]byte]
-	hint   atomic.Pointer[string]      // who leads, as a peer said
-	era    atomic.Pointer[string]      // number and random half of the era of this node's state
-	over   atomic.Bool                 // that era is over: see outdated
-	newer  atomic.Pointer[board.Error] // the state is of a later format than this build knows
-	space  *space
+	mesh    Mesh
+	store   *raftstore.Store
+	launch  *launcher.Reconciler
+	lease   *leading
+	door    *http.Server
+	monitor *http.Server // figures on loopback; nil: not asked for
+	api     *api.Server
+	web     *web.Server
+	gossip  atomic.Pointer[[]byte]
+	hint    atomic.Pointer[string]      // who leads, as a peer said
+	era     atomic.Pointer[string]      // number and random half of the era of this node's state
+	over    atomic.Bool                 // that era is over: see outdated
+	newer   atomic.Pointer[board.Error] // the state is of a later format than this build knows
+	space   *space
 
 	otherEra sync.Map         // eras with the same number that were told of
 	flows    *board.Workflows // what is compiled for answers, beside the executor's own
 	told     atomic.Uint64    // highest Seq answered to anybody (M-31)
 
-	denials   denials
-	gossipOld atomic.Pointer[[]byte]   // the key before, which still counts
-	named     atomic.Pointer[[]peerID] // by a rejoin, until this node has caught up
-	removed   atomic.Pointer[string]   // this machine is out of the fleet: what people are told
-	listed    atomic.Bool              // the node list of this state has had this node
-	unlisted  atomic.Bool              // its own state has listed it once, and then did not
+	denials     denials
+	measures    measures
+	heardCommit atomic.Uint64            // index that the leader had applied at its last answer
+	gossipOld   atomic.Pointer[[]byte]   // the key before, which still counts
+	named       atomic.Pointer[[]peerID] // by a rejoin, until this node has caught up
+	removed     atomic.Pointer[string]   // this machine is out of the fleet: what people are told
+	listed      atomic.Bool              // the node list of this state has had this node
+	unlisted    atomic.Bool              // its own state has listed it once, and then did not
 
 	mu         sync.Mutex
 	clock      lease.Clock
@@ -171,6 +174,9 @@ func (n *Node) close() error {
 	}
 	if n.door != nil {
 		_ = n.door.Close() // of connections that are cut: nobody is there to be told
+	}
+	if n.monitor != nil {
+		_ = n.monitor.Close()
 	}
 	n.serving.Wait()
 	if n.store != nil && n.leads() {
