@@ -22,9 +22,9 @@ type Turn struct {
 	Beyond bool            // ... and ask to run it outside of the sandbox, where the tool has one
 	Tool   string          // call the client's tool of this name with Input (Messages only)
 	Input  map[string]any
-	Ask    string          // ask the person, by the client's tool for questions
-	Say    string          // text; with Run or Ask it comes before them
-	Times  int             // requests that get this turn; 0 is one, -1 all that come
+	Ask    string // ask the person, by the client's tool for questions
+	Say    string // text; with Run or Ask it comes before them
+	Times  int    // requests that get this turn; 0 is one, -1 all that come
 }
 
 // Limit is a subscription's limit that is used up.
