@@ -106,9 +106,13 @@ func TestAgentToolsOverStdio(t *testing.T) {
 func TestRealClaudeUsesTools(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, "claude-code")
-	conf := fmt.Sprintf(strings.TrimSuffix(claudeConfig, "}"), filepath.Join(r.machine.data, "workspaces")) +
-		fmt.Sprintf(`, "mcpServers": {"muster": {"type": "stdio", "command": %q, "args": ["mcp"], "env": {}}}}`, binary)
-	put(t, filepath.Join(r.home, ".claude.json"), conf)
+	conf := filepath.Join(r.home, ".claude.json")
+	put(t, conf, fmt.Sprintf(`{"mcpServers": {"muster": {"type": "stdio", "command": %q, "args": ["mcp"], "env": {}}}}`, binary))
+	if os.Geteuid() == 0 {
+		if err := os.Chown(conf, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
 	tool := func(name string, input map[string]any) fakemodel.Turn {
 		return fakemodel.Turn{Tool: "mcp__muster__" + name, Input: input}
 	}
