@@ -17,7 +17,7 @@ FUZZ     ?= 60s
 HISTORIES ?= 300
 FIRST    ?= 1
 
-.PHONY: help build demo test lint rules fuzz mutants model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross clean
+.PHONY: help build demo test lint rules fuzz mutants model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross docs dist clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -34,6 +34,8 @@ help:
 	@echo 'make harness   the real agent programs (npm): presets against their options, whole cards against a fake model'
 	@echo 'make harness-newest   what changed in the newest versions of the agent programs'
 	@echo 'make bench     paired benchmarks with their baselines'
+	@echo 'make docs      the pages of docs/reference, from the program itself'
+	@echo 'make dist      dist/: tar.gz for linux and darwin, packages for Debian, checksums (VERSION=v1.2.3)'
 	@echo 'make cross     linux and darwin, amd64 and arm64'
 
 build:
@@ -105,5 +107,12 @@ cross:
 	done; done
 	@echo "vet darwin/arm64"; CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 
+docs:
+	$(GO) test ./cmd/muster/cli -run TestReferenceIsOfThisProgram -update
+	$(GO) test ./cmd/muster/api -run TestOpenAPIFile -openapi.update
+
+dist:
+	$(GO) run ./cmd/dist -version "$(VERSION)"
+
 clean:
-	rm -rf $(BIN)
+	rm -rf $(BIN) dist

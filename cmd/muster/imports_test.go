@@ -31,6 +31,7 @@ var importRules = []importRule{
 	{"cmd/harness", []string{"board/workflow", "launcher/harnesstest"}, "it holds presets against programs and runs neither node nor session"},
 	{"launcher/fakemodel", nil, "a model server knows nothing of who asks it"},
 	{"cmd/rules", nil, "what breaks the product must not break with it"},
+	{"cmd/dist", nil, "what packs the program runs it, and knows nothing of it"},
 	{"cmd/skips", nil, "the runner of the tests must not break with what it tests"},
 	{"cmd/muster", []string{"*"}, "the faces assemble the rooms"},
 	{"cmd/muster/foreign", []string{"board", "cmd/muster/api"}, "reading another system's cards is values in, values out; only its test holds the file against the API's reader"},

@@ -247,8 +247,8 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.attachCmd(), a.shellCmd(), a.diffCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
 		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.webCmd(), a.workflowCmd(), a.eventsCmd(), a.agentCmd(), a.dispatchCmd()}},
 		{"tell", "Who is told:", a.tellCmds()},
-		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.leaveCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.recoverCmd(), a.doctorCmd(), a.metricsCmd()}},
-		{"more", "More:", []*cobra.Command{a.demoCmd(), a.benchCmd(), a.mcpCmd(), a.versionCmd(), a.completionCmd()}},
+		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.leaveCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.recoverCmd(), a.doctorCmd(), a.serviceCmd(), a.metricsCmd()}},
+		{"more", "More:", []*cobra.Command{a.demoCmd(), a.benchCmd(), a.mcpCmd(), a.docsCmd(), a.versionCmd(), a.completionCmd()}},
 	} {
 		c.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, v := range g.verbs {
