@@ -69,7 +69,7 @@ func newFleet(path string) (*fleet, error) {
 	if f.v.Seq() > 0 {
 		return f, nil
 	}
-	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 8, OS: "linux", Arch: "amd64", Harnesses: []string{"command", "asker", "tui", "mute"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
+	node := board.NodeUp{ID: testNode, Name: "atlas", Slots: 64, OS: "linux", Arch: "amd64", Harnesses: []string{"command", "asker", "tui", "mute"}, Labels: map[string]string{"always-on": "true"}, Panes: true}
 	for _, r := range []board.Request{
 		request(board.Platform(), board.VFleetInit, board.FleetInit{ID: "f", Name: "f", EraTag: "e", Node: node}),
 		request(board.Platform(), board.VBoardCreate, board.BoardCreate{Slug: "web", Prefix: "web", YAML: testWorkflow}),
@@ -108,7 +108,7 @@ func (f *fleet) replay(path string) error {
 
 func (f *fleet) exec(req *board.Request) board.Result {
 	env := &board.Env{Now: f.now, Seq: f.v.Seq() + 1, Workflows: f.ws, Nodes: func(string) board.Reading {
-		return board.Reading{State: board.NodeOnline, Slots: 8, Pressure: "normal"}
+		return board.Reading{State: board.NodeOnline, Slots: 64, Pressure: "normal"}
 	}}
 	txn, res := board.Exec(f.v, req, env)
 	if !txn.Empty() {

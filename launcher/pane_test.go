@@ -223,16 +223,16 @@ func TestManyPanesAtOnce(t *testing.T) {
 	t.Parallel()
 	n := paneNode(t)
 	var wg sync.WaitGroup
-	for i := range 8 {
+	for i := range 50 {
 		wg.Go(func() {
-			run, err := n.file("pane", fmt.Sprintf("echo number %d of 8; exit 0", i))
+			run, err := n.file("pane", fmt.Sprintf("echo number %d of 50; exit 0", i))
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			eventually(t, "the end of "+run, func() bool { return n.fleet.run(run).Gone != "" })
 			b, _ := os.ReadFile(filepath.Join(n.cfg.Dir, "runs", run, fileLog))
-			if want := fmt.Sprintf("number %d of 8\r\n", i); string(b) != want {
+			if want := fmt.Sprintf("number %d of 50\r\n", i); string(b) != want {
 				t.Errorf("log of %s: %q, want %q", run, b, want)
 			}
 		})
