@@ -13,7 +13,7 @@ function node(id, x, y, me) {
     s('text', { x: 10, y: 16, class: 'id' }, id + (c ? ' · ' + c.status : ' · not on this board')),
     s('text', { x: 10, y: 31 }, text(c?.title || '', 21)));
   if (me) return box;
-  return s('a', { href: '#/' + encodeURIComponent(c?.board || store.board.slug) + '/' + encodeURIComponent(id), 'aria-label': id + (c ? ' ' + c.title : '') }, box);
+  return s('a', { href: '#/' + encodeURIComponent(c?.board || store.board.slug) + '/' + encodeURIComponent(id) }, box);
 }
 
 const line = (x1, y1, x2, y2, cls) => s('path', { class: 'edge ' + cls, d: `M${x1},${y1} C${(x1 + x2) / 2},${y1} ${(x1 + x2) / 2},${y2} ${x2},${y2}` });
