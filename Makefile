@@ -4,6 +4,7 @@
 GO      ?= go
 PARALLEL ?= 2
 BIN     := bin
+SHOTS   ?= $(BIN)/shots
 
 # Long forms of tests, for prove-N. Lower them for a look. FIRST is the seed of the first simulated history.
 RESTARTS ?= 1000
@@ -17,12 +18,13 @@ FUZZ     ?= 60s
 HISTORIES ?= 300
 FIRST    ?= 1
 
-.PHONY: help build demo test lint rules fuzz mutants model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross docs dist clean
+.PHONY: help build demo test browser lint rules fuzz mutants model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross docs dist clean
 
 help:
 	@echo 'make build     bin/muster'
 	@echo 'make demo      three nodes on this machine, one of them killed, under a minute'
 	@echo 'make test      format, vet, staticcheck, all tests; ends with what was skipped and why'
+	@echo 'make browser   the page in Chromium against real nodes; pictures in $(SHOTS)'
 	@echo 'make rules     breaks the product in $(RULES) ways that testdata/rules names, and shows the test that sees each'
 	@echo 'make mutants   applies each patch of testdata/mutants to a copy of the tree and shows the test that sees it'
 	@echo 'make fuzz      $(FUZZ) of hostile input for each fuzz target of what reads from the network or from a person'
@@ -53,6 +55,10 @@ test: lint
 	$(GO) vet -tags failpoint ./launcher
 	$(GO) run ./cmd/skips $(SKIPS) -- -tags failpoint -timeout=6m -run 'EveryPoint|Kills' ./launcher
 	$(GO) run ./cmd/skips $(SKIPS) -- -shuffle=on -timeout=6m -p $(PARALLEL) ./...
+
+# A stage of its own: it needs a browser, and axe-core from npm's registry.
+browser:
+	$(GO) run ./cmd/skips $(SKIPS) -- -timeout=15m ./cmd/muster/browser -browser -shots=$(abspath $(SHOTS))
 
 rules:
 	$(GO) run ./cmd/rules -n $(RULES) -seed $(SEED)

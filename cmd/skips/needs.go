@@ -36,6 +36,8 @@ var needs = map[string]need{
 	"a network namespace": {runs("unshare", "--net", "true"), "run as root on Linux, apt-get install util-linux"},
 	"a mount":             {runs("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"), "run as root on Linux, apt-get install util-linux mount"},
 	"iproute2":            {anyProgram("ip"), "apt-get install iproute2"},
+	"npm's registry":      {nil, "let this machine reach registry.npmjs.org, or npm's mirror"},
+	"npm":                 {anyProgram("npm"), "install npm; its registry gives axe-core"},
 	"chromium":            {anyProgram("chromium", "chromium-browser", "google-chrome"), "apt-get install chromium"},
 	"agent programs":      {exists(agentFolder()), "make harness-install (npm and its registry)"},
 	"etcd":                {nil, "apt-get install etcd-server (benches only)"},

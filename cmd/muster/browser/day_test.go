@@ -49,7 +49,7 @@ func TestDay(t *testing.T) {
 	w.click(".composer button")
 	w.until("the thread has it", `document.querySelector('.thread')?.textContent.includes('Legal has no preference.')`)
 
-	eval[bool](w, `[...document.querySelectorAll('.actions button')].find(x => x.textContent === 'Block').click()`) // block it
+	eval[bool](w, `[...document.querySelectorAll('.actions button')].find(x => x.textContent === 'Block').click(); true`) // block it
 	w.until("it asks why", `document.querySelector('dialog[open] #f-reason') !== null`)
 	w.write("#f-reason", "MIT or Apache?")
 	w.click("dialog button.primary")

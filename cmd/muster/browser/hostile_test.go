@@ -91,7 +91,7 @@ func axe(t *testing.T) string {
 			cmd := exec.Command(argv[0], argv[1:]...)
 			cmd.Dir = dir
 			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Skipf("needs npm: axe-core cannot be had: %v %s", err, out)
+				t.Skipf("needs npm's registry: axe-core cannot be had: %v %s", err, out)
 			}
 		}
 		if b, err = os.ReadFile(filepath.Join(dir, "package", "axe.min.js")); err != nil {

@@ -12,7 +12,6 @@ import (
 var (
 	run   = flag.Bool("browser", false, "run the tests of this package (make browser)")
 	shots = flag.String("shots", "", "folder for pictures; the default is muster-shots in the temporary folder")
-	many  = flag.Int("cards", 5000, "cards of TestManyCards")
 )
 
 var binary string

@@ -8,7 +8,6 @@ import { graph } from './graph.js';
 import { markOpen } from './columns.js';
 
 const FIRST = ['unblock', 'start', 'complete', 'request_changes', 'request_review', 'specify', 'reopen', 'block'];
-const NEVER = new Set(['comment', 'heartbeat', 'adopt', 'forget']);
 
 let id = null;
 let tab = 'card';
@@ -19,6 +18,7 @@ let turn = 0;          // of loads: an answer that comes late is dropped
 let follow = null;     // AbortController of the log that is followed
 let logRun = '';
 let back = null;       // what had the focus before
+let words = null;      // the form for a comment: one for as long as the card is open, so that nothing typed is lost
 
 const path = (rest = '') => '/v1/cards/' + encodeURIComponent(id) + rest;
 
@@ -31,7 +31,7 @@ export function openCard(x) {
   id = x;
   tab = 'card';
   logRun = '';
-  detail = why = null;
+  detail = why = words = null;
   moves = [];
   markOpen(id);
   const d = $('drawer');
@@ -104,8 +104,7 @@ export function choose(name) {
 function draw(whole) {
   const d = $('drawer');
   d.setAttribute('aria-label', 'Card ' + id);
-  const kept = d.querySelector('.composer textarea');
-  const [draft, had] = [kept?.value || '', kept && kept === document.activeElement];
+  const had = words?.contains(document.activeElement) && document.activeElement;
   const focus = document.activeElement?.id;
   const top = d.querySelector('#tab-body')?.scrollTop || 0;
   if (!whole && tab !== 'card') { // the log and the rest go on as they are; what stands above them is drawn anew
@@ -117,11 +116,7 @@ function draw(whole) {
   const body = h('div', { id: 'tab-body', role: 'tabpanel', 'aria-labelledby': 'tab-' + tab, tabindex: '0', class: 'tab-' + tab });
   show(d, bar(), h('h2', {}, detail.title), actions(), tabs(), body);
   ({ card: drawCard, log: drawLog, timeline: drawTimeline, diff: drawDiff })[tab](body);
-  const area = d.querySelector('.composer textarea');
-  if (area) {
-    area.value = draft;
-    if (had) area.focus();
-  }
+  if (had) had.focus();
   if (focus?.startsWith('tab-')) $(focus)?.focus();
   if (!whole) body.scrollTop = top;
 }
@@ -132,11 +127,11 @@ function actions() {
     el.append(h('span', { class: 'note' }, 'You may look (role ' + store.you.role + ').'));
     return el;
   }
-  const can = moves.filter((m) => m.ok && !NEVER.has(m.event));
+  const can = moves.filter((m) => m.ok);
   can.sort((a, b) => rank(a) - rank(b));
   const first = can.filter((m) => FIRST.includes(m.event)).slice(0, 3);
   const rest = can.filter((m) => !first.includes(m));
-  const not = moves.filter((m) => !m.ok && !NEVER.has(m.event) && m.check !== 'no_transition' && m.may?.length);
+  const not = moves.filter((m) => !m.ok && m.check !== 'no_transition' && m.may?.length);
   el.append(...first.map((m, i) => h('button', { type: 'button', class: i ? '' : 'primary', title: m.target ? 'to ' + m.target : '', on: { click: () => fire(id, [m]) } }, sayOf(m.event))));
   const more = h('details', { class: 'menu' }, h('summary', {}, 'More'),
     h('div', { class: 'sheet' },
@@ -188,7 +183,7 @@ function drawCard(body) {
   out.push(h('ol', { class: 'thread' }, d.comments.map((m) => h('li', {}, h('div', { class: 'by' }, h('b', {}, m.author), ' ', since(m.at, '', ' ago')), h('pre', {}, m.text)))));
   const told = d.deliveries || [];
   if (told.length) out.push(h('details', { class: 'note' }, h('summary', {}, told.length + (told.length > 1 ? ' texts wait' : ' text waits') + ' for its session'), told.map((x) => h('p', {}, h('b', {}, x.kind + ', ' + x.state + ': '), x.text))));
-  if (mayWrite()) out.push(composer());
+  if (mayWrite()) out.push(words ||= composer());
   if (d.runs.length) out.push(h('h3', {}, 'Runs'), runs(d.runs));
   show(body, out);
 }

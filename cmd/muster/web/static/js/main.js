@@ -139,7 +139,7 @@ async function moveMenu() {
   const id = document.activeElement?.closest?.('a.card')?.dataset.id || opened();
   if (!id || !mayWrite()) return;
   try {
-    const ways = (await movesOf(id)).filter((m) => m.ok && m.event !== 'comment');
+    const ways = (await movesOf(id)).filter((m) => m.ok);
     if (ways.length) await fire(id, ways);
     else toast(id + ': nothing can be said of it now');
   } catch (e) { toast(e.message, 'bad'); }

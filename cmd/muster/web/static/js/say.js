@@ -4,7 +4,10 @@ import { h, $, show, toast } from './dom.js';
 import { get, say, event } from './net.js';
 import { store } from './store.js';
 
-export const movesOf = (id) => get('/v1/cards/' + encodeURIComponent(id) + '/moves');
+// Not for a button or a drag: a comment has its own field, a heartbeat is a session's, and a session is not forgotten in passing.
+const ELSEWHERE = new Set(['comment', 'heartbeat', 'adopt', 'forget']);
+
+export const movesOf = async (id) => (await get('/v1/cards/' + encodeURIComponent(id) + '/moves')).filter((m) => !ELSEWHERE.has(m.event));
 
 const KINDS = [['needs_input', 'a person must answer'], ['capability', 'it cannot be done as it stands'], ['transient', 'something outside is down'], ['dependency', 'another card must be done first']];
 
