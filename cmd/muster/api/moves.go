@@ -18,7 +18,7 @@ type Move struct {
 	Check  string   `json:"check,omitempty"`  // of a refusal
 	Text   string   `json:"text,omitempty"`
 	Hint   string   `json:"hint,omitempty"`
-	May    []string `json:"may,omitempty"` // statuses that transitions of a refused event name
+	May    []string `json:"may,omitempty"` // statuses that its transitions name; from there the workflow may have sent it on at once
 }
 
 // trial is a payload that says everything an event of the workflow may ask for.
@@ -74,13 +74,13 @@ func saidIn(w *workflow.Workflow, status string) []string {
 
 // try executes an event on the state, and drops what it would write.
 func (h *handler) try(v board.View, w *workflow.Workflow, c *board.Card, event string, who caller, known map[string]board.Reading) Move {
-	m := Move{Event: event}
+	m := Move{Event: event, May: targets(w, c.Status, event)}
 	if event == w.Dispatch.Start { // where it would run is found by the leader, when it is asked
 		role := who.role
 		if n := board.GetNode(v, who.actor.Node); h.door == DoorUser && n != nil {
 			role = n.SocketRole()
 		}
-		m.OK, m.May = role == "manager" && c.Run == "", targets(w, c.Status, event)
+		m.OK = role == "manager" && c.Run == ""
 		if len(m.May) == 1 {
 			m.Target = m.May[0]
 		}
@@ -100,7 +100,7 @@ func (h *handler) try(v board.View, w *workflow.Workflow, c *board.Card, event s
 	env := &board.Env{Now: v.Time(), Seq: v.Seq() + 1, Workflows: h.flows, Nodes: func(id string) board.Reading { return known[id] }}
 	txn, res := board.Exec(v, &board.Request{Actor: who.actor, Secret: who.secret, Verb: board.VEvent, Args: args}, env)
 	if res.Err != nil {
-		m.Check, m.Text, m.Hint, m.May = res.Err.Check, res.Err.Message, res.Err.Hint, targets(w, c.Status, event)
+		m.Check, m.Text, m.Hint = res.Err.Check, res.Err.Message, res.Err.Hint
 		return m
 	}
 	o := board.NewOverlay(v)

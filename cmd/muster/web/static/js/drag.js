@@ -7,6 +7,12 @@ import { fire, movesOf } from './say.js';
 
 let now = null; // { id, from, moves: Promise, list }
 
+// A card may be sent on at once (from todo, with nothing to wait for): what names the status leads there, too.
+const leads = (list, to) => {
+  const there = list.filter((m) => m.ok && m.target === to);
+  return there.length ? there : list.filter((m) => m.ok && m.may?.length === 1 && m.may[0] === to);
+};
+
 function reasonFor(list, from, to) {
   const named = list.filter((m) => !m.ok && m.may?.includes(to));
   if (named.length) return named.map((m) => m.event + ': ' + m.text).join('\n');
@@ -16,9 +22,10 @@ function reasonFor(list, from, to) {
 function paint(columns, list) {
   for (const col of columns) {
     if (col.name === now.from) continue;
-    const ok = list.some((m) => m.ok && m.target === col.name);
+    const ways = leads(list, col.name);
+    const ok = ways.length > 0;
     col.el.classList.add(ok ? 'takes' : 'takes-not');
-    col.note.textContent = ok ? list.filter((m) => m.ok && m.target === col.name).map((m) => m.event).join(' or ') : reasonFor(list, now.from, col.name);
+    col.note.textContent = ok ? ways.map((m) => m.event).join(' or ') : reasonFor(list, now.from, col.name);
     col.note.hidden = false;
   }
 }
@@ -72,7 +79,7 @@ export async function dropped(id, to) {
   if (!c || c.status === to) return;
   let list;
   try { list = await movesOf(id); } catch (err) { toast(err.message, 'bad'); return; }
-  const ways = list.filter((m) => m.ok && m.target === to);
+  const ways = leads(list, to);
   if (!ways.length) { toast(id + ' stays in ' + c.status + ': ' + reasonFor(list, c.status, to), 'bad'); return; }
   await fire(id, ways);
 }
