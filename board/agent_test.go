@@ -359,3 +359,82 @@ func TestNoAgentsBelowTheirFormat(t *testing.T) {
 		t.Errorf("declared: %v", res.Err)
 	}
 }
+
+// M-29, AGT-24: the newest snapshot of the writing session is what the next one begins with; it is in the order, and the
+// prompt names agent and earlier sessions. A session beside it reads a copy, and what it keeps is nobody's next memory.
+func TestMemoryFollowsTheAgent(t *testing.T) {
+	f := newFleet(t)
+	one, two := f.card("one"), f.card("two")
+	first := f.launched(one)
+	a := f.agentOf(one, "implementer")
+	if a.Writer != first {
+		t.Fatalf("the writer is %q, want %s", a.Writer, first)
+	}
+	f.must(f.person(VEvent), FireEvent{Card: two, Event: "reassign", Payload: map[string]any{"assignee": "sh"}, Agent: a.ID})
+	beside := f.launched(two)
+	if r := GetRun(f.v, beside); !r.Agent.Reads || GetAgent(f.v, a.ID).Writer != first {
+		t.Errorf("two write: %+v, writer %s", r.Agent, GetAgent(f.v, a.ID).Writer)
+	}
+	took := func(run, hash string) {
+		t.Helper()
+		if res := f.report(atlas, Report{Kind: ReportMemory, Run: run, Memory: &MemoryReport{Hash: hash, Bytes: 3, Files: 1}}); res.Err != nil {
+			t.Fatal(res.Err)
+		}
+	}
+	took(beside, strings.Repeat("b", 64))
+	if m := GetAgent(f.v, a.ID).Memory; m.Hash != "" {
+		t.Errorf("what a reader keeps is the memory: %+v", m)
+	}
+	if len(f.kinds(two, "agent_memory_kept")) != 1 {
+		t.Error("what a reader kept is not told")
+	}
+	took(first, strings.Repeat("a", 64))
+	took(first, strings.Repeat("a", 64))
+	if n := len(f.kinds(one, "agent_memory")); n != 1 {
+		t.Errorf("the same snapshot is told %d times", n)
+	}
+	zero := int64(0)
+	if res := f.report(atlas, Report{Kind: ReportExited, Run: first, Code: &zero, Memory: &MemoryReport{Hash: strings.Repeat("c", 64), Bytes: 4, Files: 1}}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if m := GetAgent(f.v, a.ID).Memory; m.Hash != strings.Repeat("c", 64) || m.Run != first || m.Node != atlas {
+		t.Errorf("after its end: %+v", m)
+	}
+	f.say(one, "reopen", map[string]any{"why": "again"})
+	next := f.start(one, atlas)
+	var spec StartSpec
+	r := GetRun(f.v, next)
+	if err := json.Unmarshal(GetOrder(f.v, atlas, r.Order).Spec, &spec); err != nil {
+		t.Fatal(err)
+	}
+	if spec.Agent == nil || spec.Agent.ID != a.ID || spec.Agent.Hash != strings.Repeat("c", 64) || spec.Agent.Node != atlas || spec.Agent.Reads {
+		t.Errorf("the order says %+v", spec.Agent)
+	}
+	for _, want := range []string{"You are agent " + a.ID, orElse(GetRun(f.v, first).SessionID, first) + " on atlas: ended ", "completed", MemoryNote} {
+		if !strings.Contains(spec.Prompt, want) {
+			t.Errorf("the prompt lacks %q:\n%s", want, spec.Prompt)
+		}
+	}
+}
+
+// M-29: a session whose machine was given up writes no memory any more: what it kept stays with its run, and is shown.
+func TestAGoneSessionWritesNoMemory(t *testing.T) {
+	f := newFleet(t)
+	card := f.card("x")
+	run := f.launched(card)
+	a := f.agentOf(card, "implementer")
+	f.must(f.person(VEvent), FireEvent{Card: card, Event: "reclaim", Force: true, Why: "dead"})
+	f.report(atlas, Report{Kind: ReportMemory, Run: run, Memory: &MemoryReport{Hash: strings.Repeat("a", 64)}})
+	if m := GetAgent(f.v, a.ID).Memory; m.Hash != "" || len(f.kinds(card, "agent_memory_kept")) != 1 {
+		t.Errorf("it wrote %+v", m)
+	}
+	if res := f.do(f.person(VAgentMemory), AgentMemory{Agent: a.ID, Hash: "aaaaaa"}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if m := GetAgent(f.v, a.ID).Memory; m.Hash != strings.Repeat("a", 64) {
+		t.Errorf("taken back to %+v", m)
+	}
+	if res := f.do(f.person(VAgentMemory), AgentMemory{Agent: a.ID, Hash: "bbbbbb"}); code(res) != NotFound {
+		t.Errorf("a snapshot that is not there: %v", res.Err)
+	}
+}

@@ -250,6 +250,7 @@ func (st *step) writeClaim() *Error {
 		return err
 	}
 	r.worksIn(c, cl.profile, cl.goes.from)
+	t.giveMemory(r)
 	spec, err := s.startSpec(cl)
 	if err != nil {
 		return err

@@ -101,6 +101,8 @@ func agentVerb(name string) (verb, bool) {
 		return verb{byManager, agentEnd}, true
 	case VAgentFork:
 		return verb{byManager, agentFork}, true
+	case VAgentMemory:
+		return verb{byManager, agentMemory}, true
 	}
 	return fleetVerb(name)
 }

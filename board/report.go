@@ -27,7 +27,13 @@ func report(t *tx) (any, *Error) {
 	case r.Node != t.req.Actor.Node:
 		return nil, Errorf(Refused, "run %s is not on %s", r.ID, t.nodeName(t.req.Actor.Node))
 	}
+	if a.Memory != nil {
+		t.reportMemory(r, a.Memory)
+		r = GetRun(t, r.ID)
+	}
 	switch a.Kind {
+	case ReportMemory:
+		return nil, nil
 	case ReportTaken:
 		return nil, t.reportTaken(r)
 	case ReportLaunched:

@@ -20,16 +20,17 @@ type Report struct {
 	Error      string `json:"error,omitempty"`
 	Ago        int64  `json:"ago,omitempty"` // ms since it happened (M-02)
 
-	ResumeFailed bool   `json:"resume_failed,omitempty"` // of spawn_failed: the session to go on with is not there (Error says why)
-	Pane         string `json:"pane,omitempty"`
-	Waiting      bool   `json:"waiting,omitempty"` // of idle: at a question to a person, or at a limit not yet reset
-	For          string `json:"for,omitempty"`     // of a waiting one: TurnPermission, TurnQuestion or TurnLimit (ResetAt: its end)
-	Text         string `json:"text,omitempty"`    // and what it asks
-	Closed       bool   `json:"closed,omitempty"`  // of exited: its user ended the pane
-	Work         string `json:"work,omitempty"`    // of exited and gone: what its workspace holds: saved, uncommitted, unpushed; "" not known
-	Output       string `json:"output,omitempty"`  // of done: the end of what a hook printed
-	Look         *Look  `json:"look,omitempty"`    // of looked
-	Head         string `json:"head,omitempty"`    // of saved: the commit it is saved at; "" when its branch has nothing of its own
+	ResumeFailed bool          `json:"resume_failed,omitempty"` // of spawn_failed: the session to go on with is not there (Error says why)
+	Pane         string        `json:"pane,omitempty"`
+	Waiting      bool          `json:"waiting,omitempty"` // of idle: at a question to a person, or at a limit not yet reset
+	For          string        `json:"for,omitempty"`     // of a waiting one: TurnPermission, TurnQuestion or TurnLimit (ResetAt: its end)
+	Text         string        `json:"text,omitempty"`    // and what it asks
+	Closed       bool          `json:"closed,omitempty"`  // of exited: its user ended the pane
+	Work         string        `json:"work,omitempty"`    // of exited and gone: what its workspace holds: saved, uncommitted, unpushed; "" not known
+	Output       string        `json:"output,omitempty"`  // of done: the end of what a hook printed
+	Look         *Look         `json:"look,omitempty"`    // of looked
+	Memory       *MemoryReport `json:"memory,omitempty"`  // of memory, exited and gone: the agent's folder, as it was taken
+	Head         string        `json:"head,omitempty"`    // of saved: the commit it is saved at; "" when its branch has nothing of its own
 }
 
 // Observe fires an event of the fleet on a run that is current.

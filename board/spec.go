@@ -89,6 +89,10 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 		prompt = strings.TrimRight(prompt, "\n") + "\nSkills pinned to this card: " + strings.Join(skills, ", ") + "\n"
 	}
 	prompt += mailText(s.view, c.ID, r.Slot)
+	who, agent := s.specAgent(r)
+	if agent != nil && begins(r, cl.goes.lost) {
+		prompt = s.preamble(r, agent) + prompt
+	}
 	s.texts = map[string]any{"prompt": prompt, "brief": BriefPath}
 	var argv []string
 	there := r.Session.Manual && r.Keeps == "" // its node watches it, and starts nothing
@@ -101,7 +105,7 @@ func (s *Scope) startSpec(cl *claim) ([]byte, *Error) {
 		Run: r.ID, Card: c.ID, Board: c.Board, Title: c.Title, Slot: r.Slot, Role: r.Role, Profile: r.Profile, Harness: r.Harness,
 		Surface: r.Surface, Model: r.Model, Argv: argv, Prompt: prompt, Body: GetBody(s.view, c.ID), Workspace: workspaceOf(c, p), Work: workSpec(s.wf, c, p),
 		LaunchKey: r.LaunchKey, SessionID: r.SessionID, Mode: r.Mode, Lease: r.Lease, Kill: r.Kill, Leave: r.Leave, Grace: r.Grace, Stale: r.Stale,
-		Lock: Lock(s.view, r), Extra: specExtra(h, p, skills),
+		Lock: Lock(s.view, r), Extra: specExtra(h, p, skills), Agent: who,
 	}
 	if r.Keeps != "" {
 		spec.Keep, spec.Message = r.Keeps, fmt.Sprintf("board-run-%s-r%d", c.ID, r.N)

@@ -93,11 +93,10 @@ func (m *MemoryRef) fields(w *wire) {
 
 // RunAgent is what a run knows of its agent; ID "" when it has none.
 type RunAgent struct {
-	ID     string
-	Begun  MemoryRef // snapshot that it was started with
-	Reads  bool      // another run writes the memory: what this one changes is not kept
-	Shared bool      // its profile is shared: it has no memory
-	Saved  MemoryRef // the newest taken of it
+	ID    string
+	Begun MemoryRef // snapshot that it was started with
+	Reads bool      // another run writes the memory: what this one changes is not kept
+	Saved MemoryRef // the newest taken of it
 	unknown
 }
 
@@ -105,8 +104,7 @@ func (r *RunAgent) fields(w *wire) {
 	str(w, 1, &r.ID)
 	w.nest(2, &r.Begun)
 	w.bool(3, &r.Reads)
-	w.bool(4, &r.Shared)
-	w.nest(5, &r.Saved)
+	w.nest(4, &r.Saved)
 }
 
 // Head points at the agent that has a key now (AGT-06).

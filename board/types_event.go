@@ -140,5 +140,6 @@ type StartSpec struct {
 	Stale     int64             `json:"stale,omitempty"`  // its workflow asks when it was heard of last
 	Attach    int64             `json:"attach,omitempty"` // pid of a session that is there already: nothing is started
 	Lock      string            `json:"lock"`             // fencing token as text: fleet/era/seq/run
+	Agent     *SpecAgent        `json:"agent,omitempty"`  // whose session it is; nil: no agent's
 	Extra     json.RawMessage   `json:"extra,omitempty"`
 }

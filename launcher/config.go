@@ -39,6 +39,10 @@ type Config struct {
 	// started any more, and the node has to stop. nil: nobody.
 	OnFail func(error)
 
+	// Memory asks a machine, or any other that has it, for a piece of an object of
+	// agents' memory, and how large it is. nil: nobody can be asked.
+	Memory func(ctx context.Context, node, hash string, from int64) ([]byte, int64, error)
+
 	// Repos maps names of repositories to URLs or paths of this machine, asked at
 	// each use; nil: none. Ports are the first and last that cards are given; 0: the default.
 	Repos func() (map[string]string, error)

@@ -20,6 +20,8 @@ const (
 	atReaped      point = "reaped"       // it is ended, nothing is reported
 	atScript      point = "script"       // a workspace's script runs
 	atCleared     point = "cleared"      // a workspace is cleared, nothing is reported
+	atMemory      point = "memory"       // a session has ended, no snapshot of its agent's folder is taken
+	atTaken       point = "taken"        // it is taken, nothing is reported
 )
 
 // Points of a keeper.

@@ -72,6 +72,8 @@ type Spec struct {
 	Role  string `json:"role"`
 	Order string `json:"order"`
 
+	AgentHome string `json:"agent_home,omitempty"` // the agent's folder; "": it has none
+
 	Attach *Attached `json:"attach,omitempty"` // nothing is started: this process is the session
 
 	Verdict    string            `json:"verdict,omitempty"`     // exit: its exit code is its word

@@ -84,19 +84,26 @@ func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.cfg.Name, err)
 	}
+	home, note := "", ""
+	if w.Agent != nil {
+		if home, note, err = r.readyMemory(ctx, w.Agent, w.Run, w.Keep != ""); err != nil {
+			return nil, err
+		}
+	}
+	brief := strings.Replace(w.Prompt, board.MemoryNote, note, 1)
 	secret := Secret{Run: w.Run, Role: w.Role, Slot: w.Slot, Secret: randomHex(32)}
 	if err := writeJSON(j.dir, fileSecret, secret, false); err != nil {
 		return nil, err
 	}
 	at(atFolder)
-	for name, text := range map[string]string{fileBrief: w.Prompt, fileBody: w.Body} {
+	for name, text := range map[string]string{fileBrief: brief, fileBody: w.Body} {
 		if err := writeAtomic(j.dir, name, []byte(text), false); err != nil {
 			return nil, err
 		}
 	}
 	s := &Spec{
 		V:   format,
-		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: argv(w, filepath.Join(j.dir, fileBrief)), Dir: place.Path, Kind: place.Kind, Verdict: x.Verdict,
+		Run: w.Run, Node: r.cfg.Node, Key: w.LaunchKey, Nonce: randomHex(16), Argv: argv(w, filepath.Join(j.dir, fileBrief), note), AgentHome: home, Dir: place.Path, Kind: place.Kind, Verdict: x.Verdict,
 		Exits: x.Exit, Signs: x.Signs, Final: x.Final, SessionKey: x.Session, Sessions: x.Files,
 		Lease: ms(w.Lease), Kill: ms(w.Kill), Leave: ms(w.Leave), Memory: x.Memory, Estop: r.cfg.Estop,
 		Card: w.Card, Slot: w.Slot, Role: w.Role, Keeps: w.Keep, Order: j.order.ID, Era: j.order.Era, Epoch: j.order.Seq, SessionID: w.SessionID,
@@ -117,7 +124,7 @@ func (r *Reconciler) prepareRun(ctx context.Context, j prepJob) (*Spec, error) {
 
 // argv puts the prompt's path where the order left a place for it. In the words
 // of a plain command the shell's own variable does it, so only a whole word is replaced.
-func argv(w *board.StartSpec, brief string) []string {
+func argv(w *board.StartSpec, brief, note string) []string {
 	out := make([]string, len(w.Argv))
 	for i, a := range w.Argv {
 		switch {
@@ -125,6 +132,9 @@ func argv(w *board.StartSpec, brief string) []string {
 			a = brief
 		case w.Harness != "command":
 			a = strings.ReplaceAll(a, board.BriefPath, brief)
+		}
+		if w.Agent != nil {
+			a = strings.Replace(a, board.MemoryNote, note, 1)
 		}
 		out[i] = a
 	}
@@ -226,6 +236,9 @@ func (r *Reconciler) environment(w *board.StartSpec, s *Spec, dir string, env []
 		"MUSTER_BODY":        filepath.Join(dir, fileBody),
 		"MUSTER_SECRET_FILE": filepath.Join(dir, fileSecret),
 		"MUSTER_PORT_BASE":   strconv.Itoa(place.Port),
+	}
+	if w.Agent != nil {
+		own["MUSTER_AGENT_ID"], own["MUSTER_AGENT_HOME"] = w.Agent.ID, s.AgentHome
 	}
 	if place.Branch != "" {
 		own["MUSTER_BRANCH"] = place.Branch

@@ -139,8 +139,9 @@ func (r *Reconciler) Open(ctx context.Context) (err error) {
 	if w, ok := r.cfg.Runner.(warmer); ok {
 		w.Warm()
 	}
-	r.wg.Add(2)
+	r.wg.Add(3)
 	go r.loop()
+	go r.keepMemories()
 	go r.box.send()
 	r.Wake()
 	return nil

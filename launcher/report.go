@@ -48,10 +48,10 @@ func (r *Reconciler) item(n *run, d lease.Decision) *item {
 		if n.stop != nil {
 			rep.Order = n.stop.ID
 		}
-		rep.Work, rep.Head = n.left.Work, n.left.Head
+		rep.Work, rep.Head, rep.Memory = n.left.Work, n.left.Head, n.memory
 	case lease.ActExited:
 		rep.Session = n.told()
-		rep.Work, rep.Head = n.left.Work, n.left.Head
+		rep.Work, rep.Head, rep.Memory = n.left.Work, n.left.Head, n.memory
 		if e := n.exit; e != nil {
 			rep.Code, rep.Signal, rep.Error = e.Code, e.Signal, e.Error
 			rep.Closed = e.Closed || n.attached() // its person ended an attached one, as one closes a pane

@@ -45,30 +45,31 @@ type run struct {
 	leaveAt lease.Instant
 	why     string // what it waits for, for logs
 
-	giveUp  func()         // ends a preparation that is under way
-	settled bool           // left is known
-	left    workspace.Left // what its workspace holds that is nowhere else
-	unsaved error          // why its branch could not be pushed, or looked at
-	spoke   bool           // it has said a word, and that was taken
-	shown   bool           // the fleet was told that its pane shows life
-	deaf    int            // its pane's state (News) in which it was seen to take no text
-	awaits  *awaited       // a text that was typed, until it is known to be read
-	waits   time.Time      // since when a text waits for its pane to take it; zero: none does
-	deafWhy string         // and why it does not
-	isDeaf  bool           // the fleet was told so, perhaps in an earlier life of this node
-	learned bool           // what an earlier life told of its pane is known
-	looked  int            // its pane's state (News) in which its screen was looked at for a choice
-	choice  bool           // and there was one
-	takes   bool           // or it waited for text
-	unasked string         // the question that its user broke off
-	typedAt lease.Instant  // when something was typed into its pane last
-	sought  string         // what was to be told of it when its session's id was looked for last
-	found   string         // that id
-	seeking bool           // it is being looked for
-	quietAt time.Time      // since when its pane is quiet
-	moveAt  time.Time      // since when it is not
-	passed  bool           // its session carries a later run
-	typing  bool           // something is typed into its pane, or it is looked at for that
+	giveUp  func()              // ends a preparation that is under way
+	settled bool                // left is known
+	left    workspace.Left      // what its workspace holds that is nowhere else
+	memory  *board.MemoryReport // its agent's folder at its end, nil: none, or not taken yet
+	unsaved error               // why its branch could not be pushed, or looked at
+	spoke   bool                // it has said a word, and that was taken
+	shown   bool                // the fleet was told that its pane shows life
+	deaf    int                 // its pane's state (News) in which it was seen to take no text
+	awaits  *awaited            // a text that was typed, until it is known to be read
+	waits   time.Time           // since when a text waits for its pane to take it; zero: none does
+	deafWhy string              // and why it does not
+	isDeaf  bool                // the fleet was told so, perhaps in an earlier life of this node
+	learned bool                // what an earlier life told of its pane is known
+	looked  int                 // its pane's state (News) in which its screen was looked at for a choice
+	choice  bool                // and there was one
+	takes   bool                // or it waited for text
+	unasked string              // the question that its user broke off
+	typedAt lease.Instant       // when something was typed into its pane last
+	sought  string              // what was to be told of it when its session's id was looked for last
+	found   string              // that id
+	seeking bool                // it is being looked for
+	quietAt time.Time           // since when its pane is quiet
+	moveAt  time.Time           // since when it is not
+	passed  bool                // its session carries a later run
+	typing  bool                // something is typed into its pane, or it is looked at for that
 
 	saw      string    // what was told of it last, between start and end
 	listenAt time.Time // when its log is looked at again; zero: now

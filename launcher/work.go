@@ -82,7 +82,8 @@ func (r *Reconciler) settled(n *run) bool {
 	if n.settled || n.spec == nil || n.spec.Kind == "" || n.session() != lease.SessionEnded {
 		return true
 	}
-	if n.spec.Kind != workspace.Worktree {
+	tree, spec := n.spec.Kind == workspace.Worktree, n.spec
+	if !tree && spec.AgentHome == "" {
 		if n.settled = true; !r.liveBut(n.card, n) {
 			r.work.Rest(n.card)
 		}
@@ -94,9 +95,18 @@ func (r *Reconciler) settled(n *run) bool {
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()
-		left, err := r.work.Settle(r.ctx, card, dir, push)
+		var left workspace.Left
+		var err error
+		if tree {
+			left, err = r.work.Settle(r.ctx, card, dir, push)
+		}
+		mem := r.takeMemory(r.ctx, spec, endTime)
 		r.post(func() {
-			n.busy, n.settled, n.left, n.unsaved = false, true, left, err
+			n.busy, n.settled, n.left, n.unsaved, n.memory = false, true, left, err, mem
+			r.dropCopy(spec)
+			if !tree && !r.liveBut(card, n) {
+				r.work.Rest(card)
+			}
 			if err != nil {
 				r.log.Warn("work of a run is not saved elsewhere", "run", n.id, "err", err)
 			}
@@ -113,11 +123,14 @@ func (r *Reconciler) settled(n *run) bool {
 // the exit.
 func (r *Reconciler) saveBefore(ctx context.Context, n *run) {
 	var card, dir string
+	var spec *Spec
 	r.ask(func() {
+		spec = n.spec
 		if n.spec != nil && n.spec.Kind == workspace.Worktree {
 			card, dir = n.card, n.spec.Dir
 		}
 	})
+	r.saveMemory(ctx, spec, wordTime)
 	if card == "" {
 		return
 	}
@@ -160,6 +173,11 @@ func (r *Reconciler) Diff(ctx context.Context, card string, stat bool) (*workspa
 // Gc lets workspaces go that no card needs and that hold nothing unsaved, and
 // lists all of them with what keeps them. dry only says what would be done.
 func (r *Reconciler) Gc(ctx context.Context, dry, scratch bool) ([]workspace.Item, error) {
+	if !dry {
+		if err := r.gcMemory(); err != nil {
+			r.log.Warn("snapshots of agents that nobody needs stay", "err", err)
+		}
+	}
 	return r.work.Gc(ctx, workspace.Sweep{Dry: dry, Scratch: scratch, Over: r.over})
 }
 

@@ -67,6 +67,8 @@ func (n *Node) handle(ctx context.Context, peer mesh.NodeID, method string, body
 		return decoded(body, func(m vouchMsg) (any, error) { return n.vouchFor(peer, m) })
 	case "diff":
 		return decoded(body, func(m diffMsg) (any, error) { return n.diff(ctx, m) })
+	case "memory":
+		return decoded(body, func(m memoryMsg) (any, error) { return n.memoryPiece(m) })
 	case "log":
 		return decoded(body, func(m logMsg) (any, error) { return n.readLog(ctx, m) })
 	}

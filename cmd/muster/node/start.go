@@ -70,7 +70,7 @@ func (n *Node) openLauncher() error {
 		Index: func() uint64 { i, _ := n.store.Applied(); return i },
 		Send:  func(ctx context.Context, r *board.Request) board.Result { return n.report(ctx, *r) },
 		Clock: func() lease.Clock { return n.Clock() },
-		Repos: n.repos, Ports: n.cfg.Ports, Accept: n.accept,
+		Repos: n.repos, Ports: n.cfg.Ports, Accept: n.accept, Memory: n.askMemory,
 		Now: n.now, Estop: n.estopPath(), OnFail: func(err error) { n.fail(err) }, Logger: n.log, Runner: n.cfg.Seams.Runner,
 	})
 	if err != nil {
