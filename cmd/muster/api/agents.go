@@ -53,6 +53,7 @@ type AgentDetail struct {
 	Resolved    json.RawMessage `json:"profile_resolved,omitempty"`
 	Assignments []Assignment    `json:"assignments"`
 	Sessions    []Run           `json:"sessions"` // by card, oldest first
+	Memories    []Snapshot      `json:"memories"` // those that its sessions began or ended with, the newest first
 }
 
 // Assignment is an agent's work on a card or a profile.
@@ -129,7 +130,10 @@ func (h *handler) agent(r *http.Request, _ caller) (any, Fresh, error) {
 		if err != nil {
 			return err
 		}
-		x = AgentDetail{Agent: AgentOf(v, a), Resolved: a.Resolved, Assignments: []Assignment{}, Sessions: []Run{}}
+		x = AgentDetail{Agent: AgentOf(v, a), Resolved: a.Resolved, Assignments: []Assignment{}, Sessions: []Run{}, Memories: []Snapshot{}}
+		for _, m := range board.MemoriesOf(v, a) {
+			x.Memories = append(x.Memories, *snapshotOf(v, &m))
+		}
 		board.EachWork(v, a.ID, func(w *board.Assignment) bool { x.Assignments = append(x.Assignments, assignmentOf(w)); return true })
 		board.EachAgentRun(v, a.ID, func(r *board.Run) bool { x.Sessions = append(x.Sessions, RunOf(v, r)); return true })
 		return nil

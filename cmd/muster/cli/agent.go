@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) agentCmd() *cobra.Command {
-	return group("agent", "who works: identities that outlive their sessions", a.agentList(), a.agentShow(), a.agentDeclare(), a.agentEnd(), a.agentFork())
+	return group("agent", "who works: identities that outlive their sessions", a.agentList(), a.agentShow(), a.agentDeclare(), a.agentEnd(), a.agentFork(), a.agentMemory())
 }
 
 func (a *app) agentList() *cobra.Command {

@@ -225,7 +225,7 @@ func story() *apitest.Fleet {
 var reads = [][]string{{"status"}, {"node", "list"}, {"node", "show", "atlas"}, {"board", "list"}, {"board", "show"}, {"card", "list"}, {"card", "list", "--status", "done", "--status", "blocked"},
 	{"card", "list", "--attention"}, {"attention"}, {"card", "list", "--board", "web"}, {"card", "show", "d-1"}, {"card", "show", "d-4"}, {"card", "show", "d-5"}, {"why", "d-3"}, {"why", "d-5", "--all"},
 	{"runs", "d-2"}, {"log", "d-1"}, {"events", "--card", "d-1"}, {"dispatch", "--last"}, {"token", "list"}, {"version"},
-	{"diff", "d-1"}, {"diff", "d-1", "--stat"}, {"diff", "d-99"}, {"gc", "--dry-run"}, {"gc", "--scratch"}, {"agent", "list"}, {"agent", "show", "d-1"}, {"agent", "show", "d-99"}}
+	{"diff", "d-1"}, {"diff", "d-1", "--stat"}, {"diff", "d-99"}, {"gc", "--dry-run"}, {"gc", "--scratch"}, {"agent", "list"}, {"agent", "show", "d-1"}, {"agent", "memory", "d-1", "log"}, {"agent", "show", "d-99"}}
 
 // TestReads holds what people see of a fleet against golden files; the same with
 // --json, and -q.

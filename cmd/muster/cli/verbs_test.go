@@ -33,6 +33,7 @@ func TestVerbsAskForTheirEvent(t *testing.T) {
 		{"agent|declare|d-1|--role|reviewer|--after|2", "agent.declare", `{"card":"d-1","role":"reviewer","after":2}`},
 		{"agent|end|d-1|--why|enough", "agent.end", `{"agent":"d-1","why":"enough"}`},
 		{"agent|fork|d-1|--key|k", "agent.fork", `{"agent":"d-1","key":"k"}`},
+		{"agent|memory|d-1|restore|abcdef", "agent.memory", `{"agent":"d-1","hash":"abcdef"}`},
 		{"stop-run|d-1|--why|no", "event", `{"card":"d-1","event":"stop_run","why":"no"}`},
 		{"reclaim|d-1|--force|--why|dead", "event", `{"card":"d-1","event":"reclaim","force":true,"why":"dead"}`},
 		{"cancel|d-1", "event", `{"card":"d-1","event":"cancel"}`},
