@@ -140,7 +140,7 @@ var verbs = map[string]any{
 	board.VBoardCreate: board.BoardCreate{}, board.VBoardApply: board.BoardApply{}, board.VBoardSet: board.BoardSet{}, board.VBoardArchive: board.BoardArchive{},
 	board.VCardAdd: board.CardAdd{}, board.VCardEdit: board.CardEdit{}, board.VCardPut: board.CardPut{}, board.VCardLink: board.CardLink{}, board.VCardUnlink: board.CardLink{},
 	board.VEvent: board.FireEvent{}, board.VStart: board.Start{}, board.VAdopt: board.Adopt{}, board.VMove: board.Move{}, board.VForget: board.Forget{},
-	board.VAgentDeclare: board.AgentDeclare{}, board.VAgentEnd: board.AgentEnd{}, board.VAgentFork: board.AgentFork{},
+	board.VAgentDeclare: board.AgentDeclare{}, board.VAgentEnd: board.AgentEnd{}, board.VAgentFork: board.AgentFork{}, board.VAgentMemory: board.AgentMemory{},
 	board.VTokenRevoke: board.TokenRevoke{}, board.VPause: board.Pause{}, board.VResume: board.Pause{}, board.VDrain: board.Drain{},
 	board.VNodeVote: board.NodeVote{}, board.VNodeSet: board.NodeSet{}, board.VNodeLabel: board.NodeLabel{}, board.VNodeRemove: board.NodeRemove{},
 	board.VSubscribe: board.Subscribe{}, board.VInboxAck: board.InboxAck{}, board.VSend: board.Send{}, board.VWebhook: board.WebhookSet{}, board.VBarrier: struct{}{},
