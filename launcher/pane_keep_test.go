@@ -103,6 +103,11 @@ func TestKeptPaneWaitsForItsTurn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "go")
 	one := n.start("tui", "echo 'ready> '; read x; until [ -e "+file+" ]; do echo busy; sleep 0.1; done; exec cat")
 	n.logHas(one, "busy")
+	eventually(t, "its prompt to be known as read", func() bool {
+		typing := true
+		n.ask(func() { typing = n.runs[one].typing })
+		return !typing
+	})
 	n.blocks(one)
 	card := board.CardOfRun(one)
 	must(t, n.event(card, "unblock"))
