@@ -23,7 +23,7 @@ type tallies struct {
 type writer struct {
 	tx    *bbolt.Tx
 	m     meta
-	tabs  [32]*bbolt.Bucket
+	tabs  [maxTable + 1]*bbolt.Bucket
 	buf   []byte // arena of sealed values: they must live as long as the transaction
 	n     tally
 	dirty func(board.Table, string)

@@ -24,9 +24,12 @@ const (
 	entryVersion = 1
 	entryHead    = 5
 	deleteBit    = 0x80
-	maxTable     = 31   // tables that can be stored; those above board.Tables are a later version's (architecture.md §7)
+	maxTable     = 40   // tables that can be stored; those above board.Tables are a later version's (architecture.md §7)
 	maxKey       = 1024 // bytes of a key; bbolt takes 32,768
 )
+
+// A table of the board that could not be stored would end every node that applies a change of it: this does not build then.
+const _ = uint(maxTable - board.Tables)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

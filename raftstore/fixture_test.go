@@ -141,7 +141,29 @@ func TestATableOfALaterVersionIsKept(t *testing.T) {
 		})
 		return err
 	})
-	if found != "31klater" {
+	if found != fmt.Sprint(maxTable, "klater") {
 		t.Errorf("found %q", found)
 	}
+}
+
+// Every table of the board is applied from an entry: one that is not would end every node of the fleet.
+func TestEveryTableIsApplied(t *testing.T) {
+	s := openTestState(t, nil)
+	var n tallies
+	var ops []board.Op
+	for tab := 1; tab <= board.Tables; tab++ {
+		ops = append(ops, board.Op{Table: board.Table(tab), Key: "k", Val: []byte("v")})
+	}
+	l := &raft.Log{Index: 1, Term: 1, Type: raft.LogCommand, Data: encodeEntry(&entry{Term: 1, Seq: 1, Txns: []board.Txn{{Ops: ops}}})}
+	if res, err := s.apply([]*raft.Log{l}, nil, &n); err != nil || res[0] != nil {
+		t.Fatal(res, err)
+	}
+	_ = s.read(func(v *view) error {
+		for _, op := range ops {
+			if string(v.Get(op.Table, op.Key)) != "v" {
+				t.Errorf("%s is not there", op.Table)
+			}
+		}
+		return nil
+	})
 }

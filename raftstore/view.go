@@ -18,7 +18,7 @@ import (
 // thrown away.
 type view struct {
 	tx   *bbolt.Tx
-	tabs [board.Table(32)]*bbolt.Bucket
+	tabs [maxTable + 1]*bbolt.Bucket
 	m    meta
 	err  error
 }
