@@ -122,12 +122,6 @@ func (m *machine) kill() {
 	}
 }
 
-// up starts it again.
-func (m *machine) up() {
-	m.t.Helper()
-	m.must("up", "--detach", "-q", "--timers", "wan", "--slots", "4")
-}
-
 // page opens the machine's page and waits for the board.
 func (m *machine) page(w *window) {
 	m.t.Helper()
