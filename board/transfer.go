@@ -151,10 +151,30 @@ func ExportLive(v View, b *Board, emit func(line []byte) error) error {
 	return (&exporting{v: v, emit: emit, live: true}).board(b)
 }
 
+// ExportLiveCards is an [ExportLive] of some of the board's cards.
+func ExportLiveCards(v View, b *Board, cards []string, emit func(line []byte) error) error {
+	return (&exporting{v: v, emit: emit, live: true, some: true, cards: cards}).board(b)
+}
+
 type exporting struct {
-	v    View
-	emit func(line []byte) error
-	live bool
+	v     View
+	emit  func(line []byte) error
+	live  bool
+	some  bool // only these cards
+	cards []string
+}
+
+// each walks the cards that are exported.
+func (x *exporting) each(b *Board, fn func(*Card) bool) {
+	if !x.some {
+		EachCard(x.v, b, fn)
+		return
+	}
+	for _, id := range x.cards {
+		if c := GetCard(x.v, id); c != nil && c.Board == b.Slug && !fn(c) {
+			return
+		}
+	}
 }
 
 func (x *exporting) board(b *Board) error {
@@ -180,14 +200,14 @@ func (x *exporting) board(b *Board) error {
 		return err
 	}
 	var err error
-	EachCard(v, b, func(c *Card) bool {
+	x.each(b, func(c *Card) bool {
 		err = x.card(c)
 		return err == nil
 	})
 	if err != nil {
 		return err
 	}
-	EachCard(v, b, func(c *Card) bool {
+	x.each(b, func(c *Card) bool {
 		for _, p := range Parents(v, c.ID) {
 			if (x.live || PrefixOfCard(p) == b.Prefix) && err == nil {
 				err = emitJSON(emit, ExportLine{Link: &ExportLink{c.ID, p}})
