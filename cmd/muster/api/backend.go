@@ -68,6 +68,8 @@ type Backend interface {
 	Terminal(ctx context.Context, q TermAsk) (tty.Opened, net.Conn, error)
 	// Diff is what a card has changed, from the machine that has its workspace.
 	Diff(ctx context.Context, card string, stat bool) (*Diff, error)
+	// Mirror waits until all that this machine knows of a board is in the repository that it mirrors it to.
+	Mirror(ctx context.Context, slug string) (Mirror, error)
 	// Gc lets the workspaces of this machine go that no card needs, and lists all.
 	Gc(ctx context.Context, o GcOptions) ([]GcItem, error)
 	Info() Info

@@ -84,6 +84,7 @@ func (h *handler) routes() []route {
 		{get, "/v1/backup", atPeople, "The whole state as one file, for managers; with local, as this node has it.", asks{"local": truth}, nil, nil, backupType, nil, nil, h.backup},
 		{get, "/v1/peers", atPeople, "How the other nodes answer this one, now.", nil, nil, Peers{}, "", nil, h.peers, nil},
 		{post, "/v1/stop", atUser, "Stops this node; with restart it starts again.", asks{"restart": truth}, struct{}{}, Info{}, "", nil, h.stop, nil},
+		{post, "/v1/mirror", atUser, "Waits until a board is pushed to the git repository that this machine mirrors it to.", nil, Mirror{}, Mirror{}, "", nil, h.mirror, nil},
 		{post, "/v1/gc", atUser, "Lets workspaces of this machine go that no card needs.", nil, GcOptions{}, []GcItem{}, "", nil, h.gc, nil},
 		{post, "/v1/web", atUser, "Lets the caller into this node's page: an address with a code that is good once.", nil, struct{}{}, WebLogin{}, "", nil, h.web, nil},
 		{get, "/v1/terminal", atPeople, "Shows a terminal of any machine: the connection is upgraded to muster-terminal/1.", termAsks, nil, nil, "application/octet-stream", nil, nil, h.terminal},

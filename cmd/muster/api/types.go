@@ -296,6 +296,14 @@ type Do struct {
 	Retry bool            `json:"retry,omitempty"`
 }
 
+// Mirror is where a machine mirrors a board to, and the body of POST /v1/mirror (Board alone).
+type Mirror struct {
+	Board  string `json:"board"`
+	Repo   string `json:"repo,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	Folder string `json:"folder,omitempty"`
+}
+
 // TokenOptions is the body of POST /v1/token.
 type TokenOptions struct {
 	Role  string `json:"role"`

@@ -68,3 +68,28 @@ func (h *handler) gc(r *http.Request, c caller) (any, Fresh, error) {
 	}
 	return items, unread, err
 }
+
+// mirror waits until what was acknowledged of a board is in the repository that this machine mirrors it to.
+func (h *handler) mirror(r *http.Request, c caller) (any, Fresh, error) {
+	var o Mirror
+	if err := decode(r, &o); err != nil {
+		return nil, unread, err
+	}
+	slug := orElse(o.Board, "default")
+	err := h.look(r.Context(), func(v board.View) error {
+		if n := board.GetNode(v, c.actor.Node); n != nil && board.RoleRank(n.SocketRole()) < board.RoleRank("member") {
+			return board.Errorf(board.Refused, "mirror: users of this node's socket are %s, and it is for members", n.SocketRole()).WithCheck(board.CheckRole)
+		}
+		_, err := findBoard(v, slug)
+		return err
+	})
+	if err != nil {
+		return nil, unread, err
+	}
+	fresh, err := h.b.Read(r.Context(), true, func(board.View) error { return nil }) // what was acknowledged is here now
+	if err != nil {
+		return nil, unread, err
+	}
+	x, err := h.b.Mirror(r.Context(), slug)
+	return x, fresh, err
+}

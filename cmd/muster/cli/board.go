@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) boardCmd() *cobra.Command {
-	return group("board", "boards of cards", a.boardCreate(), a.boardApply(), a.boardSet(), a.boardList(), a.boardShow(), a.boardExport(), a.boardImport(), a.boardArchive())
+	return group("board", "boards of cards", a.boardCreate(), a.boardApply(), a.boardSet(), a.boardList(), a.boardShow(), a.boardExport(), a.boardImport(), a.boardMirror(), a.boardArchive())
 }
 
 func (a *app) boardCreate() *cobra.Command {

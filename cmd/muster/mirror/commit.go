@@ -68,8 +68,8 @@ type page struct {
 // whole is the first commit: the board as it is, at its newest event.
 func (p *page) whole(v board.View) error {
 	b := board.GetBoard(v, p.m.Board)
-	if b == nil {
-		return board.Errorf(board.NotFound, "no board %q", p.m.Board)
+	if b == nil { // not yet, or no more
+		return nil
 	}
 	newest, at := board.EventKey(0, 0), b.Created
 	board.EachEvent(v, "", func(key string, e *board.Event) bool { newest, at = key, e.At; return true })
@@ -85,8 +85,8 @@ func (p *page) whole(v board.View) error {
 // its status, its thread, whether somebody had it. What another field was before its last change is not known to the state any more.
 func (p *page) read(v board.View, from string) error {
 	b := board.GetBoard(v, p.m.Board)
-	if b == nil {
-		return board.Errorf(board.NotFound, "no board %q", p.m.Board)
+	if b == nil { // not yet, or no more
+		return nil
 	}
 	var events []*board.Event
 	walked, cards := 0, []string{}

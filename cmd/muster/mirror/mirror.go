@@ -58,6 +58,9 @@ func (m *Mirror) Open(ctx context.Context) error {
 	return m.git.open(ctx)
 }
 
+// Begun tells whether a commit needs no word of the remote any more.
+func (m *Mirror) Begun() bool { return m.begun }
+
 func (m *Mirror) ref() string { return "refs/heads/" + m.Branch }
 
 // Commit makes commits of the events behind the newest that is in the repository. It talks to nobody once it has begun.

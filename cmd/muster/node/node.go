@@ -81,8 +81,9 @@ type Node struct {
 
 	termsOpen   atomic.Int32 // terminals that are shown
 	termMu      sync.Mutex
-	attachSeen  string        // guarded by termMu: what node.yaml said of terminals
-	attachMoved chan struct{} // guarded by termMu: closed when it says something else
+	mirroring   map[string]*mirroring // boards that this machine mirrors; set before anything runs
+	attachSeen  string                // guarded by termMu: what node.yaml said of terminals
+	attachMoved chan struct{}         // guarded by termMu: closed when it says something else
 
 	tasks    sync.WaitGroup // what acts: see spawn
 	serving  sync.WaitGroup // the mesh's door; it ends with Close only

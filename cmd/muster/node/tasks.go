@@ -38,6 +38,7 @@ func (n *Node) background() {
 	n.task("orders", n.watchOrders)
 	n.task("sleep watch", n.watchSleep)
 	n.task("terminals", n.terms)
+	n.task("mirrors", n.mirrors)
 	n.task("store", func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():

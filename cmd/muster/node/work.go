@@ -15,6 +15,7 @@ import (
 
 	"muster/board"
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/mirror"
 	"muster/mesh"
 )
 
@@ -29,6 +30,8 @@ type own struct {
 	Harnesses []string `yaml:"harnesses"` // which it runs; none: those it has
 	Local     string   `yaml:"local"`     // what users of its socket may be at most
 	RunAs     string   `yaml:"run_as"`
+
+	Mirrors map[string]mirror.Config `yaml:"mirrors"` // boards that it mirrors into a git repository; read at its start
 }
 
 // ownFile is the name of that file.
@@ -73,6 +76,12 @@ func parseOwn(b []byte) (o own, err error) {
 			"run the node itself as a user that may do no harm, or in a container, and take run_as out")
 	case !slices.Contains(localRoles, o.Local):
 		return own{}, fmt.Errorf("local: %q is none of manager, member, viewer, none", o.Local)
+	}
+	for slug, c := range o.Mirrors {
+		if err := c.Check(); err != nil {
+			return own{}, fmt.Errorf("mirrors: %s: %w", slug, err)
+		}
+		o.Mirrors[slug] = c
 	}
 	return o, nil
 }

@@ -315,6 +315,14 @@ func (f *Fleet) Diff(_ context.Context, card string, stat bool) (*api.Diff, erro
 	return &api.Diff{Card: card, Machine: "atlas", Path: "/work/" + card, Branch: "muster/" + card, Base: "0", Text: text}, nil
 }
 
+// Mirror implements api.Backend: the board web has one.
+func (f *Fleet) Mirror(_ context.Context, slug string) (api.Mirror, error) {
+	if slug != "web" {
+		return api.Mirror{}, board.Errorf(board.NotFound, "atlas mirrors no board %q", slug)
+	}
+	return api.Mirror{Board: slug, Repo: "/srv/boards.git", Branch: "muster"}, nil
+}
+
 // Gc implements api.Backend: one workspace that goes and one that stays.
 func (f *Fleet) Gc(_ context.Context, o api.GcOptions) ([]api.GcItem, error) {
 	return []api.GcItem{{Card: "d-1", Kind: "worktree", Path: "/work/d-1", Size: 1 << 20, Gone: true},
