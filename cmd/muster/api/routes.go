@@ -88,7 +88,7 @@ func (h *handler) routes() []route {
 		{post, "/v1/gc", atUser, "Lets workspaces of this machine go that no card needs.", nil, GcOptions{}, []GcItem{}, "", nil, h.gc, nil},
 		{post, "/v1/web", atUser, "Lets the caller into this node's page: an address with a code that is good once.", nil, struct{}{}, WebLogin{}, "", nil, h.web, nil},
 		{get, "/v1/terminal", atPeople, "Shows a terminal of any machine: the connection is upgraded to muster-terminal/1.", termAsks, nil, nil, "application/octet-stream", nil, nil, h.terminal},
-		{get, "/v1/boards/{slug}/export", atAll, "A board as a file, line by line.", nil, nil, nil, exportType, nil, nil, h.export},
+		{get, "/v1/boards/{slug}/export", atAll, "A board as a file, line by line; with live as it is in its fleet.", asks{"live": truth}, nil, nil, exportType, nil, nil, h.export},
 		{post, "/v1/import", atAll, "Takes a board's file in.", nil, nil, nil, exportType, nil, nil, h.imports},
 		{get, "/metrics", atAll, "Figures for Prometheus.", nil, nil, nil, "text/plain", nil, nil, h.metrics},
 		{get, "/livez", atAll, "200 while this node serves.", nil, nil, Health{}, "", people(h.alive), nil, nil},
