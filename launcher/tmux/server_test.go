@@ -184,9 +184,11 @@ func TestFiftyPanesAtOnce(t *testing.T) {
 // T7: a folder that others may look into is refused.
 func TestOpenFolderIsRefused(t *testing.T) {
 	s := New(Config{Dir: t.TempDir()})
-	must(t, os.Chmod(s.cfg.Dir, 0o755))
-	if err := s.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "0700") {
-		t.Errorf("an open folder: %v", err)
+	for _, mode := range []os.FileMode{0o755, 0o750, 0o701} {
+		must(t, os.Chmod(s.cfg.Dir, mode))
+		if err := s.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "0700") {
+			t.Errorf("a folder of mode %v: %v", mode, err)
+		}
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(t.TempDir(), link))
