@@ -32,7 +32,7 @@ func (x *executor) file(n int) {
 }
 
 // §2 "One entry in flight": after large batches the next one waits for as many as four fifths of the two before held, but no longer
-// than a batch took, and never longer than Linger; after small ones it waits for nobody.
+// than half of what a batch took, and never longer than Linger; after small ones it waits for nobody.
 func TestBatchWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  [2]int
@@ -46,7 +46,7 @@ func TestBatchWaits(t *testing.T) {
 		"after small batches, not":     {before: [2]int{4, 4}, took: 12 * time.Millisecond, now: 1, later: 9, n: 1},
 		"until enough are there":       {before: [2]int{20, 20}, took: 12 * time.Millisecond, now: 1, later: 31, n: 32, waits: time.Millisecond},
 		"enough are there":             {before: [2]int{20, 20}, took: 12 * time.Millisecond, now: 32, later: 1, n: 32},
-		"as long as a batch took":      {before: [2]int{20, 20}, took: 3 * time.Millisecond, now: 1, later: 30, n: 31, waits: 3 * time.Millisecond},
+		"half as long as a batch took": {before: [2]int{20, 20}, took: 6 * time.Millisecond, now: 1, later: 30, n: 31, waits: 3 * time.Millisecond},
 		"no longer than Linger":        {before: [2]int{20, 20}, took: time.Second, now: 1, later: 30, n: 31, waits: DefaultConfig().Linger},
 		"not when the store stops":     {before: [2]int{20, 20}, took: time.Second, now: 1, n: 1, stopped: true},
 		"no more than a batch may":     {before: [2]int{900, 900}, took: 12 * time.Millisecond, now: 200, later: 100, n: batchRequests, waits: time.Millisecond},
