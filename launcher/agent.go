@@ -62,10 +62,11 @@ func (r *Reconciler) readyMemory(ctx context.Context, a *board.SpecAgent, run st
 		return "", "", fmt.Errorf("its order names an agent %q, which is no id", a.ID)
 	}
 	home = r.home(a, run)
+	_, gone := os.Lstat(home) // a folder that went, or was half put back, is not what its base says
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", "", err
 	}
-	if kept || a.Hash == "" || a.Hash == baseOf(home) { // a session works in it, or it is as it is or ahead of that: nobody else wrote since
+	if kept || a.Hash == "" || gone == nil && a.Hash == baseOf(home) { // a session works in it, or it is as it is or ahead of that: nobody else wrote since
 		return home, "", nil
 	}
 	s := r.snapshots()
@@ -73,8 +74,12 @@ func (r *Reconciler) readyMemory(ctx context.Context, a *board.SpecAgent, run st
 		r.log.Warn("the memory of an agent cannot be had", "agent", a.ID, "run", run, "snapshot", a.Hash, "err", err)
 		return home, fmt.Sprintf(" Your newest memory (%s) could not be brought to this machine: %v. What is in your folder now is older, or nothing; the snapshot is not lost: muster agent memory %s log.", a.About, err, a.ID), nil
 	}
-	if _, err := s.Take(ctx, home); err != nil { // what is here was never told of: it stays as a snapshot
-		r.log.Warn("what an agent's folder held cannot be set aside", "agent", a.ID, "err", err)
+	if _, err := s.Take(ctx, home); err != nil { // what is here was never told of: it stays as a snapshot, or else as a folder
+		aside := home + ".aside-" + run
+		r.log.Warn("no snapshot of what an agent's folder held before: the folder is set aside", "agent", a.ID, "folder", aside, "err", err)
+		if err := os.Rename(home, aside); err != nil {
+			return "", "", fmt.Errorf("what the agent's folder holds cannot be set aside: %w", err)
+		}
 	}
 	if err := s.Restore(ctx, a.Hash, home); err != nil {
 		return "", "", fmt.Errorf("the agent's memory cannot be laid out: %w", err)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // Bounds of a snapshot.
@@ -105,10 +106,11 @@ func (s *Store) put(r io.Reader, want string, most int64) (hash string, n int64,
 		return "", 0, fmt.Errorf("%w: more than %d MB", ErrTooLarge, most>>20)
 	case want != "" && hash != want:
 		return "", 0, fmt.Errorf("memory: what came for %s is something else", want[:12])
-	case s.Has(hash):
-		return hash, n, nil
 	}
 	p, err := s.path(hash)
+	if err == nil && os.Chtimes(p, time.Time{}, time.Now()) == nil { // it is here, and young again: [Store.Sweep] leaves it to who is taking it
+		return hash, n, nil
+	}
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(p), 0o700)
 	}
@@ -249,8 +251,8 @@ func (s *Store) Missing(hash string) ([]string, error) {
 	return out, nil
 }
 
-// Restore makes a folder what a snapshot says: made beside, then put in its place.
-// A crash leaves the folder of before, none, or the new one, whole.
+// Restore makes a folder what a snapshot says: made beside, on the disk, then put
+// in its place. A crash, of the machine too, leaves the folder of before, none, or the new one, whole.
 func (s *Store) Restore(ctx context.Context, hash, dir string) error {
 	files, err := s.Files(hash)
 	if err != nil {
@@ -273,13 +275,29 @@ func (s *Store) Restore(ctx context.Context, hash, dir string) error {
 			return err
 		}
 	}
+	if err := syncDirs(fresh); err != nil {
+		return err
+	}
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := os.Rename(fresh, dir); err != nil {
 		return err
 	}
+	if err := syncDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
 	return os.RemoveAll(old)
+}
+
+// syncDirs syncs a folder and those below it.
+func syncDirs(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return syncDir(path)
+	})
 }
 
 func (s *Store) lay(x File, path string) error {
@@ -300,5 +318,5 @@ func (s *Store) lay(x File, path string) error {
 		return err
 	}
 	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Close())
+	return errors.Join(err, to.Sync(), to.Close())
 }

@@ -152,3 +152,26 @@ func TestSweepKeepsWhatIsNamed(t *testing.T) {
 		t.Error("the other one stays")
 	}
 }
+
+// What is taken again is young again, however old it is here: a sweep meanwhile leaves it to who takes it.
+func TestTakenAgainIsYoung(t *testing.T) {
+	s, dir := &Store{t.TempDir()}, t.TempDir()
+	write(t, dir, "a", "said before")
+	ref := take(t, s, dir)
+	old := time.Now().Add(-48 * time.Hour)
+	if err := filepath.WalkDir(s.Dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(path, old, old)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, dir)
+	if err := s.Sweep(nil, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := s.Missing(ref.Hash); err != nil || len(missing) > 0 {
+		t.Errorf("what was just taken lacks %v, %v", missing, err)
+	}
+}
