@@ -28,24 +28,32 @@ func (m *Mirror) page(ctx context.Context) (more bool, err error) {
 	}); err != nil {
 		return false, err
 	}
-	from, err := m.cursor(ctx, fleet)
-	if err != nil {
-		return false, err
+	from := m.walked
+	if from == "" {
+		if from, err = m.cursor(ctx, fleet); err != nil {
+			return false, err
+		}
 	}
-	p := &page{m: m, fleet: fleet}
+	p := &page{m: m, fleet: fleet, walked: from}
 	if err := m.Source.View(func(v board.View) error {
 		if from == "" {
 			return p.whole(v)
 		}
 		return p.read(v, from)
-	}); err != nil || len(p.commits) == 0 {
+	}); err != nil {
 		return false, err
 	}
+	if len(p.commits) == 0 { // other boards': the next reading begins behind them
+		m.walked = p.walked
+		return p.more, nil
+	}
+	m.walked = "" // until the commits stand
 	in := p.stream(m.git.at(ctx, m.ref()))
 	if _, err := m.git.run(ctx, in, "fast-import", "--quiet", "--date-format=raw"); err != nil {
 		return false, err
 	}
 	m.Commits += len(p.commits)
+	m.walked = p.walked
 	return p.more, nil
 }
 
@@ -62,6 +70,7 @@ type page struct {
 	m       *Mirror
 	fleet   string
 	commits []commit
+	walked  string // key of the last event that was looked at
 	more    bool
 }
 
@@ -72,7 +81,12 @@ func (p *page) whole(v board.View) error {
 		return nil
 	}
 	newest, at := board.EventKey(0, 0), b.Created
-	board.EachEvent(v, "", func(key string, e *board.Event) bool { newest, at = key, e.At; return true })
+	if key, _ := v.Last(board.TEvent, ""); key != "" {
+		if e := board.GetEvent(v, key); e != nil {
+			newest, at = key, e.At
+		}
+	}
+	p.walked = newest
 	doc, err := document.Collect(func(emit func([]byte) error) error { return board.ExportLive(v, b, emit) })
 	if err != nil {
 		return err
@@ -95,13 +109,14 @@ func (p *page) read(v board.View, from string) error {
 			return true
 		}
 		walked++
+		p.walked = key
 		if e.Board == b.Slug && e.Origin == "" {
 			events = append(events, e)
 			if e.Card != "" && !slices.Contains(cards, e.Card) {
 				cards = append(cards, e.Card)
 			}
 		}
-		p.more = len(events) >= pageEvents
+		p.more = len(events) >= pageEvents || walked >= scanEvents
 		return !p.more
 	})
 	if len(events) == 0 {

@@ -48,8 +48,9 @@ type Mirror struct {
 	Source Source
 
 	git     git
-	begun   bool // it knows where the remote is, or has commits of its own
-	Commits int  // made since it was opened
+	begun   bool   // it knows where the remote is, or has commits of its own
+	walked  string // key of the newest event that was looked at; "": the repository tells
+	Commits int    // made since it was opened
 }
 
 // Open makes its repository if need be.
@@ -109,6 +110,7 @@ func (m *Mirror) Push(ctx context.Context) error {
 		case far == "" || m.git.within(ctx, far, mine):
 			continue
 		}
+		m.walked = ""
 		if _, rerr := m.git.run(ctx, nil, "update-ref", m.ref(), far); rerr != nil {
 			return rerr
 		}

@@ -136,6 +136,36 @@ func TestEachEventIsACommit(t *testing.T) {
 	}
 }
 
+// WSP-04: what happens on other boards is read once and asks nothing of git; what happens here after that is still mirrored.
+func TestOtherBoardsAreReadOnce(t *testing.T) {
+	f := apitest.Story()
+	repo := far(t)
+	m := machine(t, f, repo)
+	pass(t, m)
+	f.Must(apitest.Manager(), board.VBoardCreate, board.BoardCreate{Slug: "other"})
+	title := "elsewhere"
+	id, _ := f.Must(apitest.Manager(), board.VCardAdd, board.CardAdd{Board: "other", CardFields: board.CardFields{Title: &title}})["id"].(string)
+	for range 3 {
+		say(f, id, "not here")
+	}
+	if err := os.Rename(m.Dir, m.Dir+".hidden"); err != nil { // a git that is asked fails
+		t.Fatal(err)
+	}
+	from := m.walked
+	if err := m.Commit(t.Context()); err != nil || m.walked <= from {
+		t.Fatalf("from %s to %s: %v", from, m.walked, err)
+	}
+	if err := os.Rename(m.Dir+".hidden", m.Dir); err != nil {
+		t.Fatal(err)
+	}
+	before := m.Commits
+	say(f, "d-4", "here")
+	pass(t, m)
+	if h := history(t, repo); m.Commits != before+1 || strings.Contains(h, id) || !strings.Contains(strings.SplitN(h, "\n", 2)[0], "d-4: comment") {
+		t.Errorf("%d commits:\n%s", m.Commits-before, h)
+	}
+}
+
 // WSP-04: who comes late, or could not push for a week, makes the history of one that never failed.
 func TestSameHistoryAfterAbsence(t *testing.T) {
 	f := apitest.Story()

@@ -64,7 +64,7 @@ func (n *Node) mirror(ctx context.Context, slug string, x *mirroring) {
 	defer retry.Stop()
 	push := true
 	for {
-		err := error(nil)
+		err, made := error(nil), x.m.Commits
 		if !opened {
 			err = x.m.Open(ctx)
 			opened = err == nil
@@ -72,7 +72,7 @@ func (n *Node) mirror(ctx context.Context, slug string, x *mirroring) {
 		if err == nil && (push || failures == 0 || x.m.Begun()) { // where it begins, the remote says
 			err = x.m.Commit(ctx)
 		}
-		if err == nil && (push || failures == 0) {
+		if err == nil && (push || failures == 0 && x.m.Commits > made) {
 			if err = x.m.Push(ctx); err == nil && failures > 0 {
 				n.log.Info("the mirror is pushed again", "board", slug, "failures", failures)
 				failures = 0
