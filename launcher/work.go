@@ -75,6 +75,13 @@ func (r *Reconciler) liveBut(card string, but *run) bool {
 	return false
 }
 
+// rested notes that a run left nothing to be done; a folder that stays gives its ports back with its last session (WSP-01).
+func (r *Reconciler) rested(n *run) {
+	if n.settled = true; n.spec.Kind != workspace.Worktree && !r.liveBut(n.card, n) {
+		r.work.Rest(n.card)
+	}
+}
+
 // settled sees to it that what a run left in its worktree is pushed, if it ended
 // by its own word, and known, before its end is reported: the next start of the
 // card may be anywhere. False: it is being done, and wakes the loop.
@@ -84,9 +91,7 @@ func (r *Reconciler) settled(n *run) bool {
 	}
 	tree, spec := n.spec.Kind == workspace.Worktree, n.spec
 	if !tree && spec.AgentHome == "" {
-		if n.settled = true; !r.liveBut(n.card, n) {
-			r.work.Rest(n.card)
-		}
+		r.rested(n)
 		return true
 	}
 	n.busy = true
@@ -102,11 +107,9 @@ func (r *Reconciler) settled(n *run) bool {
 		}
 		mem := r.takeMemory(r.ctx, spec, endTime)
 		r.post(func() {
-			n.busy, n.settled, n.left, n.unsaved, n.memory = false, true, left, err, mem
+			n.busy, n.left, n.unsaved, n.memory = false, left, err, mem
 			r.dropCopy(spec)
-			if !tree && !r.liveBut(card, n) {
-				r.work.Rest(card)
-			}
+			r.rested(n)
 			if err != nil {
 				r.log.Warn("work of a run is not saved elsewhere", "run", n.id, "err", err)
 			}
