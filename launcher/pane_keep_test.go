@@ -59,7 +59,7 @@ func TestKeptPane(t *testing.T) {
 				must(t, n.Close())
 				n.open()
 			}
-			n.reads(file, first+n.prompt(two)+"\r")
+			n.readsOn(file, first, n.prompt(two)+"\r")
 			s, err := ReadSecret(filepath.Join(n.cfg.Dir, "runs", one))
 			must(t, err)
 			if s.Run != two || !bytes.Equal(s.Hash(), r.SecretHash) {

@@ -39,6 +39,23 @@ func (n *testNodeT) reads(file, want string) {
 	}
 }
 
+// readsOn waits until the program has read first and then last. What the board tells a session that waits between two runs
+// may stand between them: whether it is typed before the next prompt is a matter of time, and the prompt has it, too.
+func (n *testNodeT) readsOn(file, first, last string) {
+	n.t.Helper()
+	const notice = "[automated notice of board web; nobody reads a reply]\n"
+	var got string
+	eventually(n.t, "what was typed", func() bool {
+		b, _ := os.ReadFile(file)
+		got = string(b)
+		return len(got) >= len(first)+len(last) && strings.HasSuffix(got, last)
+	})
+	mid, ok := strings.CutPrefix(strings.TrimSuffix(got, last), first)
+	if !ok || mid != "" && (!strings.HasPrefix(mid, notice) || strings.Count(mid, "\r") != 1) {
+		n.t.Errorf("the program read %q, want %q and %q", got, first, last)
+	}
+}
+
 func (n *testNodeT) prompt(run string) string {
 	n.t.Helper()
 	b, err := os.ReadFile(filepath.Join(n.cfg.Dir, "runs", run, fileBrief))

@@ -74,21 +74,24 @@ func (f *Fleet) report() *Report {
 func (f *Fleet) play(length time.Duration) {
 	end := time.Now().Add(length)
 	all := &cards{}
-	var until atomic.Int64 // ns
-	until.Store(end.UnixNano())
+	var over atomic.Bool
 	var users sync.WaitGroup
 	for n := range 4 {
-		users.Go(func() { f.user(n, all).life(&until) })
+		users.Go(func() { f.user(n, all).life(&over) })
 	}
 	h := &harm{f: f, rng: rand.New(rand.NewPCG(f.cfg.Seed, 3))}
 	look := time.NewTicker(250 * time.Millisecond)
 	defer look.Stop()
 	next := time.NewTimer(2 * time.Second)
 	defer next.Stop()
-	for time.Now().Before(end) {
-		if extra := f.begun.Add(10 * length); time.Until(end) < time.Second && end.Before(extra) && f.lacks() {
-			end = end.Add(5 * time.Second)
-			until.Store(end.UnixNano())
+	last := end.Add(9 * length)
+	for {
+		// A fault may take seconds: how late it is must not decide whether the history goes on.
+		if time.Until(end) < time.Second && end.Before(last) && f.lacks() {
+			end = time.Now().Add(5 * time.Second)
+		}
+		if !time.Now().Before(end) {
+			break
 		}
 		select {
 		case m := <-f.dead:
@@ -100,6 +103,7 @@ func (f *Fleet) play(length time.Duration) {
 			next.Reset(time.Duration(200+h.rng.IntN(1600)) * time.Millisecond)
 		}
 	}
+	over.Store(true)
 	done := make(chan struct{})
 	go func() { users.Wait(); close(done) }()
 	for waiting := true; waiting; {

@@ -84,8 +84,8 @@ func request(door api.Backend, verb string, args any) board.Request {
 }
 
 // life is what a user does until the end.
-func (u *user) life(until *atomic.Int64) {
-	for i := 0; time.Now().UnixNano() < until.Load(); i++ {
+func (u *user) life(over *atomic.Bool) {
+	for i := 0; !over.Load(); i++ {
 		u.act(i)
 		_ = pass(context.Background(), time.Duration(100+u.rng.IntN(900))*time.Millisecond)
 	}
