@@ -74,15 +74,26 @@ func (f *Fleet) doors() []string {
 
 // eventsOf is P1 for one number of clients.
 func eventsOf(clients int) func(context.Context, Env) ([]Result, error) {
-	return func(ctx context.Context, env Env) ([]Result, error) { return eventsThree(ctx, env, []int{clients}) }
+	return func(ctx context.Context, env Env) ([]Result, error) {
+		return eventsThree(ctx, env, "events", StartEtcd, []int{clients})
+	}
+}
+
+// eventsTLSOf is the same with TLS on both sides: etcd's members have it, too.
+func eventsTLSOf(clients int) func(context.Context, Env) ([]Result, error) {
+	return func(ctx context.Context, env Env) ([]Result, error) {
+		return eventsThree(ctx, env, "events-tls", StartEtcdTLS, []int{clients})
+	}
 }
 
 // eventsAll is P1 for all numbers of clients.
-func eventsAll(ctx context.Context, env Env) ([]Result, error) { return eventsThree(ctx, env, loads) }
+func eventsAll(ctx context.Context, env Env) ([]Result, error) {
+	return eventsThree(ctx, env, "events", StartEtcd, loads)
+}
 
-// eventsThree is P1: events of three nodes against etcd's puts.
-func eventsThree(ctx context.Context, env Env, loads []int) ([]Result, error) {
-	e, err := StartEtcd(ctx, env.Dir)
+// eventsThree is P1: events of three nodes against the puts of the etcd that begin starts.
+func eventsThree(ctx context.Context, env Env, name string, begin func(context.Context, string) (*Etcd, error), loads []int) ([]Result, error) {
+	e, err := begin(ctx, env.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +105,7 @@ func eventsThree(ctx context.Context, env Env, loads []int) ([]Result, error) {
 				goals = []Goal{{Name: "gate", AtLeast: 1}, {Name: "target", AtLeast: 1.5}, {Name: "moonshot", AtLeast: 3}}
 			}
 			ours := HTTPPosts(fmt.Sprintf("events of three nodes, %d B, %d clients at all nodes", eventText, n), "unix", f.doors(), n, p)
-			r, err := Pair(ctx, env.Config(fmt.Sprintf("events-%d", n), "1/s", goals...), ours, e.Puts(n, eventText, 0))
+			r, err := Pair(ctx, env.Config(fmt.Sprintf("%s-%d", name, n), "1/s", goals...), ours, e.Puts(n, eventText, 0))
 			all = append(all, r)
 			if err != nil {
 				return all, err

@@ -72,7 +72,9 @@ func Benches() []Bench {
 		{Name: "open", About: "a node with many cards: its start against a bare scan (P10), its memory against their JSON (P8)", Run: open},
 	}
 	for _, n := range loads {
-		list = append(list, Bench{Name: fmt.Sprintf("events-%d", n), About: fmt.Sprintf("the part of events with %d clients", n), Run: eventsOf(n), Part: true})
+		list = append(list,
+			Bench{Name: fmt.Sprintf("events-%d", n), About: fmt.Sprintf("the part of events with %d clients", n), Run: eventsOf(n), Part: true},
+			Bench{Name: fmt.Sprintf("events-tls-%d", n), About: "the same against an etcd whose members speak TLS, as ours do", Run: eventsTLSOf(n), Part: true})
 	}
 	return list
 }

@@ -39,13 +39,37 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binary = filepath.Join(dir, "muster")
-	if out, err := exec.Command("go", "build", "-o", binary, "muster/cmd/muster").CombinedOutput(); err != nil {
+	build := []string{"build", "-o", binary}
+	if raced {
+		build = append(build, "-race")
+		if err := os.Setenv("GORACE", "log_path="+filepath.Join(dir, raceLog)); err != nil {
+			panic(err)
+		}
+	}
+	if out, err := exec.Command("go", append(build, "muster/cmd/muster")...).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		os.Exit(1)
 	}
 	code := m.Run()
+	if racesOfNodes(dir) {
+		code = 1
+	}
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// raceLog begins the names of the files to which the race detector of a node writes: a node's standard error is nowhere
+// when it has detached, and a test that kills nodes would not wonder about one that ends.
+const raceLog = "race"
+
+// racesOfNodes prints what the race detectors of the nodes found, and tells that there was something.
+func racesOfNodes(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, raceLog+".*"))
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		fmt.Fprintf(os.Stderr, "a data race in a muster process (%s):\n%s\n", filepath.Base(f), b)
+	}
+	return len(files) > 0
 }
 
 // random is the test's source of choices; its seed is printed.
