@@ -3,41 +3,10 @@ package sim
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"muster/board"
 	"muster/launcher"
 )
-
-// at is a moment of the histories below, in seconds.
-func at(s int) time.Time { return time.Unix(int64(s), 0) }
-
-// Each model finds what it is there for: a history with one wrong answer, beside the same one with the right one.
-func TestModelsFindWrongAnswers(t *testing.T) {
-	said := op{Kind: "comment", Card: "c", Text: "u1", Call: at(1), Ret: at(2)}
-	high := op{Kind: "priority", Card: "c", Prio: 7, Call: at(3), Ret: at(4)}
-	for _, c := range []struct {
-		name string
-		ops  []op
-		ok   bool
-	}{
-		{"all seen", []op{said, high, {Kind: "read", Card: "c", Text: "u1", Prio: 7, Call: at(5), Ret: at(6)}}, true},
-		{"acknowledged and lost", []op{said, {Kind: "read", Card: "c", Call: at(5), Ret: at(6)}}, false},
-		{"done twice", []op{said, {Kind: "read", Card: "c", Text: "u1 u1", Call: at(5), Ret: at(6)}}, false},
-		{"an old value is read", []op{said, high, {Kind: "read", Card: "c", Text: "u1", Prio: 0, Call: at(5), Ret: at(6)}}, false},
-		{"refused and there", []op{{Kind: "comment", Card: "c", Text: "u1", Refused: true, Call: at(1), Ret: at(2)}, {Kind: "read", Card: "c", Text: "u1", Call: at(5), Ret: at(6)}}, false},
-		{"unknown and there", []op{{Kind: "comment", Card: "c", Text: "u1", Open: true, Call: at(1), Ret: at(2)}, {Kind: "read", Card: "c", Text: "u1", Call: at(5), Ret: at(6)}}, true},
-		{"unknown and not there", []op{{Kind: "comment", Card: "c", Text: "u1", Open: true, Call: at(1), Ret: at(2)}, {Kind: "read", Card: "c", Call: at(5), Ret: at(6)}}, true},
-		{"read before it was asked", []op{{Kind: "read", Card: "c", Text: "u1", Call: at(0), Ret: at(0)}, said}, false},
-		{"two reads go back", []op{{Kind: "comment", Card: "c", Text: "u1", Call: at(1), Ret: at(9)}, {Kind: "read", Card: "c", Text: "u1", Call: at(2), Ret: at(3)}, {Kind: "read", Card: "c", Call: at(4), Ret: at(5)}}, false},
-		{"copies with one answer", []op{{Kind: "copy", Card: "id", Text: "done 1", Call: at(1), Ret: at(2)}, {Kind: "copy", Card: "id", Text: "done 1", Call: at(3), Ret: at(4)}}, true},
-		{"copies with two answers", []op{{Kind: "copy", Card: "id", Text: "done 1", Call: at(1), Ret: at(2)}, {Kind: "copy", Card: "id", Text: "done 2", Call: at(3), Ret: at(4)}}, false},
-	} {
-		if wrong := Linear(c.ops, time.Minute); (len(wrong) == 0) != c.ok {
-			t.Errorf("%s: %q, want ok = %t", c.name, wrong, c.ok)
-		}
-	}
-}
 
 // put writes records into a state, past every rule.
 func put(v *board.MemView, recs ...any) {

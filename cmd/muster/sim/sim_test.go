@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"muster/cmd/muster/history"
 )
 
 var (
@@ -134,7 +136,7 @@ func TestFleetHistories(t *testing.T) {
 				if r == nil {
 					t.Fatal("no report")
 				}
-				r.Violation = append(r.Violation, Linear(r.Ops, time.Minute)...)
+				r.Violation = append(r.Violation, history.Linear(r.Ops, time.Minute)...)
 				y.add(r)
 				if len(r.Violation) > 0 {
 					t.Errorf("seed %d, %d nodes:\n%s\n\n%s", s, r.Nodes, strings.Join(r.Violation, "\n"), strings.Join(r.Notes, "\n"))

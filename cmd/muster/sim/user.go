@@ -13,20 +13,11 @@ import (
 
 	"muster/board"
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/history"
 )
 
-// op is one thing that a user did and that the models know: a comment, a priority, a consistent read of both, or a copy
-// of a request that had an answer.
-type op struct {
-	User      int
-	Kind      string // comment, priority, read, copy
-	Card      string // of a copy: its request id
-	Text      string // of a copy: the answer
-	Prio      int64
-	Open      bool // nobody knows whether it was done
-	Refused   bool
-	Call, Ret time.Time
-}
+// op is what the models know of what a user did.
+type op = history.Op
 
 // asked is a request and its last outcome.
 type asked struct {
