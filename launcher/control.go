@@ -36,6 +36,7 @@ type message struct {
 
 	Shown bool `json:"shown,omitempty"` // of a pane: its program has printed something
 	Quiet bool `json:"quiet,omitempty"` // and prints nothing now
+	Bytes bool `json:"bytes,omitempty"` // and its keeper reads bytes as tmux.Typed writes them
 
 	Turn *turnState `json:"turn,omitempty"` // of a session: what it told of its turns
 }

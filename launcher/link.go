@@ -50,7 +50,7 @@ func (l *link) read(r *bufio.Reader) {
 // namespaces.
 func (l *link) note(m message) {
 	if m.Event == evPane || m.Re != "" {
-		st := paneState{Shown: m.Shown, Quiet: m.Quiet}
+		st := paneState{Shown: m.Shown, Quiet: m.Quiet, Bytes: m.Bytes}
 		if m.Turn != nil {
 			st.Turn = *m.Turn
 		}

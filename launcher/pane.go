@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"muster/launcher/tmux"
 )
 
 // surfacePane is a session with a terminal; every other is headless.
@@ -73,7 +75,7 @@ func (t *terminal) join() error {
 		return err
 	}
 	t.slave.Close()
-	go func() { _, _ = io.Copy(t.master, t.outer) }() // ends with this process, or the pane
+	go t.take()
 	go t.notes.attend(t.read)
 	go func() {
 		defer close(t.read)
@@ -81,6 +83,18 @@ func (t *terminal) join() error {
 		t.print(log)
 	}()
 	return nil
+}
+
+// take passes on what is typed, until this process ends or the pane does.
+func (t *terminal) take() {
+	b := make([]byte, 32<<10)
+	var typed tmux.Bytes
+	for {
+		n, err := t.outer.Read(b)
+		if _, werr := t.master.Write(typed.Read(b[:n])); err != nil || werr != nil {
+			return
+		}
+	}
 }
 
 // print copies the session's output into its log and to tmux until there is no more.

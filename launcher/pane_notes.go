@@ -14,6 +14,7 @@ type paneState struct {
 	News  int  // how often it has changed
 	Shown bool // its program has printed something
 	Quiet bool // it prints nothing now
+	Bytes bool // its keeper reads what is typed by tmux.Bytes
 	Turn  turnState
 }
 
@@ -89,7 +90,7 @@ func (k *keeper) noted() <-chan struct{} {
 func (k *keeper) marked(m message) message {
 	if k.term != nil {
 		st := k.term.notes.state()
-		m.Shown, m.Quiet = st.Shown, st.Quiet
+		m.Shown, m.Quiet, m.Bytes = st.Shown, st.Quiet, true
 		if st.Turn != (turnState{}) {
 			m.Turn = &st.Turn
 		}

@@ -66,7 +66,7 @@ func (r *Reconciler) typeTexts(n *run, st paneState, s *seen) (files []*item) {
 		}
 		whole, stop := context.WithTimeout(context.WithoutCancel(ctx), typeWait) // also while this node ends: half a text is worse than a moment
 		defer stop()
-		err = r.typeText(whole, id, t.body)
+		err = r.typeText(whole, id, t.body, st.Bytes)
 		r.post(func() {
 			n.takesAgain(r)
 			n.typedAt = r.cfg.Now()
@@ -165,10 +165,13 @@ func waitsForText(screen, ready string) error {
 	return found
 }
 
-// typeText types a text and the Enter that sends it.
-func (r *Reconciler) typeText(ctx context.Context, id, body string) error {
-	body = strings.TrimRight(tmux.Text(body), "\n")
-	if err := r.cfg.panes.Paste(ctx, id, []byte(body)); err != nil {
+// typeText types a text and the Enter that sends it; asBytes where the pane's keeper reads by [tmux.Bytes].
+func (r *Reconciler) typeText(ctx context.Context, id, body string, asBytes bool) error {
+	block := []byte(strings.TrimRight(tmux.Text(body), "\n"))
+	if asBytes {
+		block = tmux.Typed(block)
+	}
+	if err := r.cfg.panes.Paste(ctx, id, block); err != nil {
 		return err
 	}
 	select {

@@ -34,6 +34,8 @@ type Screen struct {
 	cmd  *exec.Cmd
 	over chan struct{}
 	once sync.Once
+
+	bytes bool // what is typed is written by tmux.Typed
 }
 
 // Watch shows the pane of a run. The session does not depend on it.
@@ -49,7 +51,22 @@ func (r *Reconciler) Watch(ctx context.Context, run string, v View) (*Screen, er
 		return nil, board.Errorf(board.NotFound, "%s has no open pane of run %s", r.cfg.Name, run).WithHint("see: muster runs %s", board.CardOfRun(run))
 	}
 	dir, argv := r.cfg.panes.Client(run, v.ReadOnly, v.Color)
-	return openScreen(v, dir, argv, keeperEnv(r.cfg.Env))
+	s, err := openScreen(v, dir, argv, keeperEnv(r.cfg.Env))
+	if err == nil {
+		s.bytes = r.readsBytes(run)
+	}
+	return s, err
+}
+
+// readsBytes tells that the keeper of a pane makes bytes again of what no client of tmux passes on; one of a version before does not.
+func (r *Reconciler) readsBytes(run string) (does bool) {
+	r.ask(func() {
+		if n := r.runs[run]; n != nil {
+			st, _ := n.paneOf()
+			does = st.Bytes
+		}
+	})
+	return does
 }
 
 // Shell opens a shell of this machine's user in a folder, "" for home. It is no session, has
@@ -124,8 +141,18 @@ func pollable(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "terminal"), nil
 }
 
-func (s *Screen) Read(b []byte) (int, error)  { return s.f.Read(b) }
-func (s *Screen) Write(b []byte) (int, error) { return s.f.Write(b) }
+func (s *Screen) Read(b []byte) (int, error) { return s.f.Read(b) }
+
+func (s *Screen) Write(b []byte) (int, error) {
+	typed := b
+	if s.bytes {
+		typed = tmux.Typed(b)
+	}
+	if _, err := s.f.Write(typed); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
 
 // Resize gives the terminal another size.
 func (s *Screen) Resize(cols, rows uint16) error {

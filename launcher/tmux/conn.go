@@ -54,7 +54,7 @@ func dial(ctx context.Context, s *Server) (*conn, error) {
 		stdin.Close()
 		return nil, fmt.Errorf("tmux: %w", err)
 	}
-	cmd.Stdin, cmd.Stdout = in, out
+	cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = in, out, attr()
 	err = cmd.Start()
 	in.Close()
 	out.Close() // the client's: its end is seen

@@ -24,6 +24,15 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "drive" {
+		s := New(Config{Dir: os.Args[2]})
+		if err := s.Open(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println("drives")
+		select {}
+	}
 	os.Exit(orphantest.Run(m.Run))
 }
 

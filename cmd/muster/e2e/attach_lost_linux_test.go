@@ -39,12 +39,12 @@ func TestAttachOverLostLinks(t *testing.T) {
 
 	// A paste holds the key that leaves, and every other byte; it arrives as it is, and the look goes on.
 	var block []byte
-	for i := 1; i < 128; i++ {
+	for i := range 256 {
 		if i != 0x1b { // begins keys
 			block = append(block, byte(i))
 		}
 	}
-	paste := "\x1b[200~" + string(block) + "é世\x1b[201~" // the program asked for the marks; what is no UTF-8, tmux takes for nobody's
+	paste := "\x1b[200~" + string(block) + "é世\u009b\ue1ff\U0010ffff\x1b[201~" // the program asked for the marks
 	w.types(paste)
 	f.wrote(file, "a"+paste)
 

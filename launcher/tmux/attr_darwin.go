@@ -1,0 +1,6 @@
+package tmux
+
+import "syscall"
+
+// attr: macOS ends no process with another.
+func attr() *syscall.SysProcAttr { return nil }
