@@ -18,7 +18,7 @@ FUZZ     ?= 60s
 HISTORIES ?= 300
 FIRST    ?= 1
 
-.PHONY: help build demo test browser lint rules fuzz mutants model prove-1 prove-3 prove-4 prove-7 harness harness-install harness-newest bench cross docs dist clean
+.PHONY: help build demo test browser lint rules fuzz mutants model prove-1 prove-3 prove-4 prove-7 prove-hang harness harness-install harness-newest bench cross docs dist clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -33,6 +33,7 @@ help:
 	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind, and $(ROUNDS) rounds of three real nodes'
 	@echo 'make prove-4   $(KILLS) kills of nodes and keepers at points of their work'
 	@echo 'make prove-7   $(HISTORIES) simulated histories from seed $(FIRST) on; adds a line to testdata/proof.jsonl'
+	@echo 'make prove-hang  $(ROUNDS) times the leader'"'"'s disk hangs: how soon others answer (root, FUSE)'
 	@echo 'make harness   the real agent programs (npm): presets against their options, whole cards against a fake model'
 	@echo 'make harness-newest   what changed in the newest versions of the agent programs'
 	@echo 'make bench     paired benchmarks with their baselines'
@@ -89,6 +90,9 @@ prove-3:
 prove-4:
 	@echo "prove-4: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
 	$(GO) test -tags failpoint ./launcher -run 'EveryPoint|Kills' -kills=$(KILLS) -kills.seed=$(SEED) -v -timeout=3h
+
+prove-hang:
+	$(GO) test ./cmd/muster/e2e -run TestLeadersDiskHangs -rounds=$(ROUNDS) -v -timeout=2h
 
 harness-install:
 	$(GO) run ./cmd/harness install

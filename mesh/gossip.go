@@ -279,6 +279,9 @@ func (p *presence) readPackets() error {
 			}
 			continue // an ICMP error of an earlier packet
 		}
+		if n > packetMax {
+			continue // none of ours; unpacked, a large one may be a thousand times as much
+		}
 		pkt := &memberlist.Packet{Buf: bytes.Clone(buf[:n]), From: net.UDPAddrFromAddrPort(from), Timestamp: time.Now()}
 		select {
 		case p.in <- pkt:

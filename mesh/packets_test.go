@@ -2,7 +2,12 @@ package mesh
 
 import (
 	"bytes"
+	"compress/lzw"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -118,6 +123,66 @@ func TestPacketsAreSmallAndSealed(t *testing.T) {
 	}
 }
 
+// bomb is a packet of gossip as who holds its key can make one: some KB that unpack to tens of MB.
+func bomb(t *testing.T, label string) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := lzw.NewWriter(&packed, lzw.LSB, 8)
+	zeros := make([]byte, 1<<20)
+	for packed.Len() < 50<<10 {
+		if _, err := w.Write(zeros); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if packed.Len() > 64_000 {
+		t.Fatalf("%d bytes are no packet", packed.Len())
+	}
+	const labelled, compressed = 244, 9                                                     // memberlist's numbers of messages
+	msg := []byte{compressed, 0x82, 0xa4, 'A', 'l', 'g', 'o', 0, 0xa3, 'B', 'u', 'f', 0xda} // msgpack
+	msg = append(binary.BigEndian.AppendUint16(msg, uint16(packed.Len())), packed.Bytes()...)
+	block, err := aes.NewCipher(gossipKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce := make([]byte, gcm.NonceSize())
+	packet := append(append([]byte{labelled, byte(len(label))}, label...), 1)
+	return gcm.Seal(append(packet, nonce...), nonce, msg, []byte(label))
+}
+
+// T4: who has the key of gossip sends packets that unpack to a thousand times their size: they are not unpacked.
+func TestBombOfGossip(t *testing.T) {
+	f := newFleet(t)
+	a := f.start(gossiping)
+	c, err := net.Dial("udp", a.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	packet := bomb(t, a.cfg.FleetID)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 20 {
+		if _, err := c.Write(packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := f.start(gossiping) // what it says comes behind them
+	know(a, b)
+	b.Kick()
+	eventually(t, "b is heard", func() bool { return sees(a, b.Self(), StateAlive)() && len(a.pres.in) == 0 })
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
+		t.Errorf("20 packets of %d bytes made a node take %d MB", len(packet), grown>>20)
+	}
+}
+
 // Keys are changed under way: with the one before beside it nobody is lost; a node
 // that was away with an old key hears the others when it has the new one.
 func TestGossipKeysAreChanged(t *testing.T) {
@@ -158,6 +223,13 @@ func TestGossipKeysAreChanged(t *testing.T) {
 		kick()
 		set(1, key(k), key(k-1))
 		kick()
+	}
+	for _, m := range ms[:2] {
+		eventually(t, "it seals with the seventh key, and opens with that and the one before", func() bool {
+			m.pres.listMu.Lock()
+			defer m.pres.listMu.Unlock()
+			return bytes.Equal(m.pres.ring.GetPrimaryKey(), key(7)) && len(m.pres.ring.GetKeys()) == 2
+		})
 	}
 	eventually(t, "the two see each other", all(ms[0], ms[1]))
 	eventually(t, "the third is not heard", func() bool { return !sees(ms[0], ms[2].Self(), StateAlive)() })

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -55,7 +54,7 @@ func TestNothingIsTrueBeforeTheLeadersDiskHasIt(t *testing.T) {
 				waitFor(t, "a follower has it on its disk", func() bool { return last(t, logs[n]) == p })
 			}
 		}
-		pass(3 * time.Second) // many heartbeats, many times CommitTimeout
+		pass(2 * LAN().Election) // many times CommitTimeout; a disk that is later than this loses the lead
 		for _, n := range nodes {
 			if at, _ := n.s.Applied(); at >= p {
 				t.Errorf("%s has applied entry %d, which is not on the disk of %s", n.server, at, l.server)

@@ -93,8 +93,10 @@ func (s *Store) watchState() (stop func()) {
 	if s.cfg.SlowDisk < 0 {
 		return func() {}
 	}
-	return logstore.Watchdog(s.cfg.SlowDisk, func() {
+	unyield := s.yield.watch()
+	unwatch := logstore.Watchdog(s.cfg.SlowDisk, func() {
 		s.closeTransport()
 		s.fail(ErrHung)
 	})
+	return func() { unwatch(); unyield() }
 }

@@ -13,14 +13,18 @@ type transport interface {
 	raft.WithClose
 }
 
-// honest tells others of a commit index only what [ahead.commit] lets out.
+// honest tells others of a commit index only what [ahead.commit] lets out, and nothing while this disk is late ([yield]).
 type honest struct {
 	transport
 	commit func(index uint64) uint64
+	hold   func() error // returns when something may be sent
 }
 
 // AppendEntries implements raft.Transport.
 func (h *honest) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *raft.AppendEntriesRequest, a *raft.AppendEntriesResponse) error {
+	if err := h.hold(); err != nil {
+		return err
+	}
 	q.LeaderCommitIndex = h.commit(q.LeaderCommitIndex)
 	return h.transport.AppendEntries(id, to, q, a)
 }
@@ -31,17 +35,21 @@ func (h *honest) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) 
 	if err != nil {
 		return nil, err
 	}
-	return &honestPipeline{AppendPipeline: p, commit: h.commit}, nil
+	return &honestPipeline{AppendPipeline: p, commit: h.commit, hold: h.hold}, nil
 }
 
 type honestPipeline struct {
 	raft.AppendPipeline
 	commit func(index uint64) uint64
+	hold   func() error
 	tell   grouped
 }
 
 // AppendEntries implements raft.AppendPipeline. Raft calls it from one goroutine.
 func (p *honestPipeline) AppendEntries(q *raft.AppendEntriesRequest, a *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if err := p.hold(); err != nil {
+		return nil, err
+	}
 	q.LeaderCommitIndex = p.tell.index(p.commit(q.LeaderCommitIndex), len(q.Entries) > 0, time.Now())
 	return p.AppendPipeline.AppendEntries(q, a)
 }

@@ -44,7 +44,7 @@ func TestCommitsOfAStreamAreToldInGroups(t *testing.T) {
 
 func tellsInGroups(t *testing.T) {
 	to := &recording{}
-	p := &honestPipeline{AppendPipeline: to, commit: func(i uint64) uint64 { return i }}
+	p := &honestPipeline{AppendPipeline: to, commit: func(i uint64) uint64 { return i }, hold: func() error { return nil }}
 	if n := told(t, p, to, streamFrom, time.Millisecond); n < streamFrom-1 {
 		t.Errorf("a burst of %d messages told of %d commits", streamFrom, n)
 	}

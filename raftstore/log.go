@@ -60,8 +60,9 @@ func (s *Store) logFault() func(string) error {
 type raftLog struct {
 	LogStore
 	fail    func(error)
-	applied func() uint64 // what the state has applied
-	running atomic.Bool   // Raft's own goroutines call (before, NewRaft does, on ours)
+	watch   func() (stop func()) // looks at a write: a leader whose disk is late yields
+	applied func() uint64        // what the state has applied
+	running atomic.Bool          // Raft's own goroutines call (before, NewRaft does, on ours)
 }
 
 func (l *raftLog) failed(err error) {
@@ -91,6 +92,7 @@ func (l *raftLog) GetLog(index uint64, e *raft.Log) error {
 
 // StoreLog implements raft.LogStore.
 func (l *raftLog) StoreLog(e *raft.Log) error {
+	defer l.watch()()
 	err := l.LogStore.StoreLog(e)
 	l.failed(err)
 	return err
@@ -98,6 +100,7 @@ func (l *raftLog) StoreLog(e *raft.Log) error {
 
 // StoreLogs implements raft.LogStore.
 func (l *raftLog) StoreLogs(list []*raft.Log) error {
+	defer l.watch()()
 	err := l.LogStore.StoreLogs(list)
 	l.failed(err)
 	return err
@@ -112,6 +115,7 @@ func (l *raftLog) DeleteRange(lo, hi uint64) error {
 		l.fail(err)
 		return err
 	}
+	defer l.watch()()
 	err := l.LogStore.DeleteRange(lo, hi)
 	l.failed(err)
 	return err
@@ -134,6 +138,7 @@ func (l *raftLog) cutsApplied(lo, hi uint64) error {
 
 // Set implements raft.StableStore.
 func (l *raftLog) Set(key, val []byte) error {
+	defer l.watch()()
 	err := l.LogStore.Set(key, val)
 	l.failed(err)
 	return err
@@ -141,6 +146,7 @@ func (l *raftLog) Set(key, val []byte) error {
 
 // SetUint64 implements raft.StableStore.
 func (l *raftLog) SetUint64(key []byte, val uint64) error {
+	defer l.watch()() // also where lethal ends this goroutine
 	err := l.LogStore.SetUint64(key, val)
 	l.lethal(err)
 	return err

@@ -27,7 +27,10 @@ func Open(cfg Config) (*Store, error) {
 	s.feed.subs = map[*Sub]struct{}{}
 	s.state = newState(s.ctx, cfg.Dir, cfg.MmapSize, cfg.Fault)
 	s.ahead.fail, s.ahead.leads = s.fail, func() bool { return s.raft.Load().State() == raft.Leader }
-	s.trans = &honest{transport: newTransport(s.ctx, &s.cfg), commit: s.ahead.commit}
+	if s.cfg.SlowDisk > 0 {
+		s.yield.after = lateFactor * s.cfg.Timers.Election
+	}
+	s.trans = &honest{transport: newTransport(s.ctx, &s.cfg), commit: s.ahead.commit, hold: func() error { return s.yield.wait(s.ctx) }}
 	s.votes = newConfirmer(s)
 	s.exec = newExecutor(s)
 	if err := s.open(); err != nil {
@@ -59,7 +62,7 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
-	s.logs = &raftLog{LogStore: logs, fail: s.fail, applied: func() uint64 { return s.state.now().Applied }}
+	s.logs = &raftLog{LogStore: logs, fail: s.fail, watch: s.yield.watch, applied: func() uint64 { return s.state.now().Applied }}
 	if s.snaps = s.cfg.snaps; s.snaps == nil {
 		own, err := openSnapshots(s.cfg.Dir, s.cfg.Logger)
 		if err != nil {

@@ -27,6 +27,7 @@ type Store struct {
 	ahead ahead // in front of logs
 	snaps raft.SnapshotStore
 	trans *honest
+	yield yield // while the disk is late
 	raft  atomic.Pointer[raft.Raft]
 
 	unread struct{ state, log bool } // by the start: see verify.go

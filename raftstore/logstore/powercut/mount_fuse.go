@@ -19,9 +19,13 @@ const maxWrite = 1 << 17
 const forEver = uint64(24 * time.Hour / time.Second) // nobody but the kernel changes the disk
 
 // Mount serves the disk at dir, an existing folder, until unmount. It needs root and /dev/fuse: else ErrUnavailable.
-// The mount is made here and not by go-fuse, which lets children inherit its descriptor: then the mount would outlive
-// a test that dies, and the children in it could not even be killed.
 func (d *Disk) Mount(dir string) (unmount func() error, err error) {
+	return mount(dir, &bridge{RawFileSystem: fuse.NewDefaultRawFileSystem(), d: d})
+}
+
+// mount is made here and not by go-fuse, which lets children inherit its descriptor: then the mount would outlive
+// a test that dies, and the children in it could not even be killed.
+func mount(dir string, disk fuse.RawFileSystem) (unmount func() error, err error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("%w: mounting needs root", ErrUnavailable)
 	}
@@ -35,8 +39,7 @@ func (d *Disk) Mount(dir string) (unmount func() error, err error) {
 		return nil, fmt.Errorf("%w: mount: %w", ErrUnavailable, err)
 	}
 	detach := func() error { return syscall.Unmount(dir, syscall.MNT_FORCE|syscall.MNT_DETACH) }
-	server, err := fuse.NewServer(&bridge{RawFileSystem: fuse.NewDefaultRawFileSystem(), d: d},
-		fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{Name: "powercut", DisableXAttrs: true, MaxWrite: maxWrite})
+	server, err := fuse.NewServer(disk, fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{Name: "powercut", DisableXAttrs: true, MaxWrite: maxWrite})
 	if err != nil {
 		syscall.Close(fd)
 		return nil, errors.Join(err, detach())
