@@ -5,30 +5,68 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// cgroupHome is the folder of cgroup v2 this process is in, "" without one.
-func cgroupHome() string {
-	own, err := os.ReadFile("/proc/self/cgroup")
+// nodeLeaf is where systemd puts a node whose unit says Delegate and DelegateSubgroup (systemd 254 and newer). Only then is
+// the group above it ours to share out: no process may stand in a group that gives controllers to its children, so a node
+// that had made itself room would keep the unit from being started again while its sessions live.
+const nodeLeaf = "muster-node"
+
+// cgroupHome is the folder of cgroup v2 in which sessions get their leaves, "" without one.
+func cgroupHome() string { return homeOf("/proc/self") }
+
+// homeOf is cgroupHome of the process that a folder of /proc describes.
+func homeOf(proc string) string {
+	home := groupOf(proc, "")
+	if filepath.Base(home) == nodeLeaf {
+		home = filepath.Dir(home)
+		shareMemory(home)
+	}
+	return home
+}
+
+// shareMemory lets the leaves of a group be counted and held to a limit each, where the machine lets it. Where it does
+// not, they have no memory controller, and a session with a limit says so.
+func shareMemory(home string) {
+	has := func(file string) bool {
+		b, err := os.ReadFile(filepath.Join(home, file))
+		return err == nil && slices.Contains(strings.Fields(string(b)), "memory")
+	}
+	if has("cgroup.controllers") && !has("cgroup.subtree_control") {
+		_ = os.WriteFile(filepath.Join(home, "cgroup.subtree_control"), []byte("+memory"), 0)
+	}
+}
+
+// groupOf is the folder of the group that a process is in, of a controller of v1 or, with "", of v2; "" without one.
+func groupOf(proc, controller string) string {
+	own, err := os.ReadFile(filepath.Join(proc, "cgroup"))
 	if err != nil {
 		return ""
 	}
 	path := ""
-	for _, line := range strings.Split(string(own), "\n") {
-		if rest, ok := strings.CutPrefix(line, "0::"); ok {
-			path = rest
+	for _, line := range strings.Split(string(own), "\n") { // number:controllers:path
+		if f := strings.SplitN(line, ":", 3); len(f) == 3 && (f[0] == "0") == (controller == "") && slices.Contains(strings.Split(f[1], ","), controller) {
+			path = f[2]
 		}
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := os.ReadFile(filepath.Join(proc, "mountinfo"))
 	if err != nil || path == "" || strings.HasPrefix(path, "/..") {
 		return ""
 	}
 	for _, line := range strings.Split(string(mounts), "\n") {
-		head, tail, ok := strings.Cut(line, " - ")
-		f := strings.Fields(head)
-		if ok && len(f) >= 5 && strings.HasPrefix(tail, "cgroup2 ") && f[3] == "/" {
-			return filepath.Join(f[4], path)
+		head, tail, _ := strings.Cut(line, " - ")
+		f, opts := strings.Fields(head), strings.Fields(tail)
+		if len(f) < 5 || len(opts) < 3 {
+			continue
+		}
+		if v2 := opts[0] == "cgroup2"; v2 != (controller == "") || !v2 && (opts[0] != "cgroup" || !slices.Contains(strings.Split(opts[2], ","), controller)) {
+			continue
+		}
+		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(f[3], "/")) // the mount may show a part only
+		if ok && (rest == "" || rest[0] == '/') {
+			return filepath.Join(f[4], rest)
 		}
 	}
 	return ""

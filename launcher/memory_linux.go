@@ -23,7 +23,7 @@ func makeMemLeaf(nonce, leaf string) memLeaf {
 	if leaf != "" && exists(filepath.Join(leaf, "memory.current")) {
 		return memLeaf{path: leaf}
 	}
-	home := memoryHome()
+	home := groupOf("/proc/self", "memory")
 	if home == "" {
 		return memLeaf{}
 	}
@@ -37,35 +37,6 @@ func makeMemLeaf(nonce, leaf string) memLeaf {
 // memLeafOf is the leaf that a run's folder names, as it was made.
 func memLeafOf(p *Proc) memLeaf {
 	return memLeaf{p.Memory, p.Memory != p.Cgroup}
-}
-
-// memoryHome is the folder of v1's memory controller this process is in, "" without one.
-func memoryHome() string {
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
-	path := ""
-	for _, line := range strings.Split(string(own), "\n") {
-		if f := strings.SplitN(line, ":", 3); len(f) == 3 && f[1] == "memory" {
-			path = f[2]
-		}
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || path == "" || strings.HasPrefix(path, "/..") {
-		return ""
-	}
-	for _, line := range strings.Split(string(mounts), "\n") {
-		head, tail, ok := strings.Cut(line, " - ")
-		f, opts := strings.Fields(head), strings.Fields(tail)
-		if !ok || len(f) < 5 || len(opts) < 3 || opts[0] != "cgroup" || !strings.Contains(","+opts[2]+",", ",memory,") {
-			continue
-		}
-		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(f[3], "/")); ok { // the mount may show a part only
-			return filepath.Join(f[4], rest)
-		}
-	}
-	return ""
 }
 
 // enter puts a process into the leaf before its program runs: all that it starts is in

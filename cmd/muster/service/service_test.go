@@ -47,7 +47,7 @@ func TestUnitLeavesSessionsAlone(t *testing.T) {
 		}
 		unit := s.Unit()
 		lines := strings.Split(unit, "\n")
-		for _, want := range []string{"KillMode=process", "OOMPolicy=continue", "Restart=on-failure", "StartLimitIntervalSec=0"} {
+		for _, want := range []string{"KillMode=process", "OOMPolicy=continue", "Delegate=yes", "DelegateSubgroup=muster-node", "Restart=on-failure", "StartLimitIntervalSec=0"} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("no %s in\n%s", want, unit)
 			}

@@ -58,6 +58,10 @@ Type=exec
 # told to stop, and one session that takes too much memory ends alone.
 KillMode=process
 OOMPolicy=continue
+# Each session is in a group of its own beside the node's, and held to its memory there. (Before systemd 254 there is no
+# group for the node alone; then sessions are counted by their processes, and none has a limit.)
+Delegate=yes
+DelegateSubgroup=muster-node
 Restart=on-failure
 RestartSec=2
 TimeoutStopSec=30
