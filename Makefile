@@ -17,8 +17,9 @@ RULES    ?= 20
 FUZZ     ?= 60s
 HISTORIES ?= 300
 FIRST    ?= 1
+TIME     ?= 60s
 
-.PHONY: help build demo test browser lint rules fuzz mutants model prove-1 prove-3 prove-4 prove-7 prove-hang harness harness-install harness-newest bench cross docs dist clean
+.PHONY: help build demo test browser lint rules fuzz mutants model chaos prove-1 prove-3 prove-4 prove-7 prove-hang harness harness-install harness-newest bench cross docs dist clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -34,6 +35,7 @@ help:
 	@echo 'make prove-4   $(KILLS) kills of nodes and keepers at points of their work'
 	@echo 'make prove-7   $(HISTORIES) simulated histories from seed $(FIRST) on; adds a line to testdata/proof.jsonl'
 	@echo 'make prove-hang  $(ROUNDS) times the leader'"'"'s disk hangs: how soon others answer (root, FUSE)'
+	@echo 'make chaos     $(TIME) of faults on five real nodes, by SEED (0 takes one and prints it); adds a line to testdata/proof.jsonl'
 	@echo 'make harness   the real agent programs (npm): presets against their options, whole cards against a fake model'
 	@echo 'make harness-newest   what changed in the newest versions of the agent programs'
 	@echo 'make bench     paired benchmarks with their baselines'
@@ -106,6 +108,9 @@ harness-newest:
 
 prove-7:
 	$(GO) test ./cmd/muster/sim -run TestFleetHistories -histories=$(HISTORIES) -seed=$(FIRST) -proof=$(CURDIR)/testdata/proof.jsonl -commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -v -timeout=6h
+
+chaos:
+	$(GO) test ./cmd/muster/e2e -run 'TestChaos$$' -chaos=$(TIME) -seed=$(SEED) -proof=$(CURDIR)/testdata/proof.jsonl -commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -v -timeout=2h
 
 bench: build
 	$(BIN)/muster bench

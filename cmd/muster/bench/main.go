@@ -66,6 +66,8 @@ func Benches() []Bench {
 		{Name: "pane", About: "card add at a non-leader until its session runs in a pane there, against a bare tmux new-window of the same program (P4b)", Run: pane},
 		{Name: "attach", About: "a key's echo in a pane on another machine, against tmux's own attach here", Run: attach},
 		{Name: "claims", About: "waiting cards of three nodes until their launch orders are in the state, against events of 64 clients", Run: claimsAll},
+		{Name: "failover", About: "the leader of three nodes killed -9 under load until events and sessions go on, against etcd's and the election timeout (P5a)", Run: failover},
+		{Name: "stop", About: "the leader of three nodes told to stop until events go on, against one event (P5b)", Run: plannedStop},
 		{Name: "idle", About: "processor time of a node of five with 100 quiet sessions, against an idle etcd member (P12)", Run: idleNodes},
 		{Name: "sessions", About: "one node with 200 quiet sessions: its processor time, memory and context switches of its keepers", Run: quietSessions},
 		{Name: "panes", About: "one node with 200 quiet panes: its processor time, tmux's, memory and context switches of its keepers", Run: quietPanes},
