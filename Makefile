@@ -18,6 +18,7 @@ FUZZ     ?= 60s
 HISTORIES ?= 300
 FIRST    ?= 1
 TIME     ?= 60s
+BUSY     ?= 10m
 
 .PHONY: help build demo test browser lint rules fuzz mutants model chaos prove-1 prove-3 prove-4 prove-7 prove-hang harness harness-install harness-newest bench cross docs dist clean
 
@@ -33,7 +34,7 @@ help:
 	@echo 'make prove-1   the long proofs: kill loop, power cuts, $(ROUNDS) rounds of a fleet with kills'
 	@echo 'make prove-3   $(CHECKS) random fleets under caps of every kind, and $(ROUNDS) rounds of three real nodes'
 	@echo 'make prove-4   $(KILLS) kills of nodes and keepers at points of their work'
-	@echo 'make prove-7   $(HISTORIES) simulated histories from seed $(FIRST) on; adds a line to testdata/proof.jsonl'
+	@echo 'make prove-7   $(HISTORIES) simulated histories from seed $(FIRST) on (a line of testdata/proof.jsonl); $(BUSY) without an election on busy cores'
 	@echo 'make prove-hang  $(ROUNDS) times the leader'"'"'s disk hangs: how soon others answer (root, FUSE)'
 	@echo 'make chaos     $(TIME) of faults on five real nodes, by SEED (0 takes one and prints it); adds a line to testdata/proof.jsonl'
 	@echo 'make harness   the real agent programs (npm): presets against their options, whole cards against a fake model'
@@ -108,6 +109,7 @@ harness-newest:
 
 prove-7:
 	$(GO) test ./cmd/muster/sim -run TestFleetHistories -histories=$(HISTORIES) -seed=$(FIRST) -proof=$(CURDIR)/testdata/proof.jsonl -commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -v -timeout=6h
+	$(GO) test ./cmd/muster/e2e -run TestNoElectionWithoutCause -elections=$(BUSY) -v -timeout=3h
 
 chaos:
 	$(GO) test ./cmd/muster/e2e -run 'TestChaos$$' -chaos=$(TIME) -seed=$(SEED) -proof=$(CURDIR)/testdata/proof.jsonl -commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -v -timeout=2h
