@@ -57,6 +57,7 @@ type keeper struct {
 func Keep(args []string) error {
 	// The session's process asks to die with the thread that started it.
 	runtime.LockOSThread()
+	plainSleeps()
 	debug.SetGCPercent(40)
 	if len(args) == 0 || len(args) > 2 {
 		return errors.New("usage: keep RUNDIR [FD]: this verb is the node's own")

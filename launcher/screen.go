@@ -114,7 +114,7 @@ func openScreen(v View, dir string, argv, env []string) (*Screen, error) {
 		s.f, err = pollable(master)
 	}
 	if err == nil {
-		err = cmd.Start()
+		err = startPlain(cmd)
 	}
 	if err != nil {
 		master.Close()

@@ -17,6 +17,7 @@ import (
 var version = "dev"
 
 func main() {
+	easeSleeps(os.Args)
 	sealDescriptors()
 	if len(os.Args) > 1 && os.Args[1] == launcher.KeepVerb {
 		if err := launcher.Keep(os.Args[2:]); err != nil {
