@@ -23,6 +23,7 @@ const shell = "/bin/sh"
 type gate struct {
 	pid  int
 	leaf string
+	mem  memLeaf
 	w    *os.File
 }
 
@@ -55,28 +56,34 @@ func openGate(s *Spec, tty *os.File) (*gate, error) {
 	defer r.Close()
 
 	path, leaf := makeCgroup(s.Nonce)
+	mem := makeMemLeaf(s.Nonce, path)
 	attr := &os.ProcAttr{Dir: s.Dir, Env: s.Env, Files: []*os.File{stdin, log, log, r}, Sys: sessionAttr(leaf, tty)}
 	if tty != nil {
 		attr.Files = []*os.File{tty, tty, tty, r}
 	}
 	argv := append([]string{"muster-session", "-c", gateScript, "muster-session", program}, s.Argv[1:]...)
-	p, err := os.StartProcess(shell, argv, attr)
+	var p *os.Process
+	begin := func() { p, err = os.StartProcess(shell, argv, attr) }
+	mem.bear(begin)
 	if err != nil && leaf != nil {
 		// The machine may forbid a start inside of a leaf, and nothing else.
 		leaf.Close()
 		removeCgroup(path)
 		path, leaf = "", nil
 		attr.Sys = sessionAttr(nil, tty)
-		p, err = os.StartProcess(shell, argv, attr)
+		mem.remove()
+		mem = makeMemLeaf(s.Nonce, "")
+		mem.bear(begin)
 	}
 	if leaf != nil {
 		leaf.Close()
 	}
 	if err != nil {
+		mem.remove()
 		w.Close()
 		return nil, fmt.Errorf("start of %s: %w", program, err)
 	}
-	g := &gate{pid: p.Pid, leaf: path, w: w}
+	g := &gate{pid: p.Pid, leaf: path, mem: mem, w: w}
 	_ = p.Release() // reaped by tree.reap
 	return g, nil
 }

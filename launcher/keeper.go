@@ -161,7 +161,7 @@ func (k *keeper) run() (*Exit, error) {
 		return nil, err
 	}
 	defer bound(k.watchFinal())()
-	k.tree = tree{pid: g.pid, leaf: g.leaf, mem: makeMemLeaf(k.spec.Nonce, g.leaf)}
+	k.tree = tree{pid: g.pid, leaf: g.leaf, mem: g.mem}
 	if err := k.tree.mem.enter(g.pid, k.spec.Memory); err != nil {
 		fmt.Fprintf(os.Stderr, "not held to its memory limit of %d MB: %v\n", k.spec.Memory>>20, err) // into keeper.log
 	}

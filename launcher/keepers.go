@@ -27,13 +27,14 @@ type Keepers struct {
 	Log    *slog.Logger
 	Panes  *tmux.Server // where keepers with a terminal are started; nil: nowhere
 
-	mu          sync.Mutex
-	spare       *spare
-	warming     bool
-	sparePane   *sparePane
-	warmingPane bool
-	closed      bool
-	wg          sync.WaitGroup
+	mu        sync.Mutex
+	spare     *spare
+	warming   bool
+	sparePane *sparePane
+	warmed    chan struct{} // closed when the pane that is being made in advance is there, or is not to be; nil: none is
+	awaited   bool          // a start waits for it
+	closed    bool
+	wg        sync.WaitGroup
 }
 
 // spare is a keeper without a folder: the start of a process is paid before

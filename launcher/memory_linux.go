@@ -3,6 +3,7 @@ package launcher
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 type memLeaf struct {
 	path string
 	v1   bool
+	born bool // its session's process was started in it
 }
 
 // makeMemLeaf finds or makes the counting leaf of a session. Of cgroup v2 it is the
@@ -31,15 +33,47 @@ func makeMemLeaf(nonce, leaf string) memLeaf {
 	if os.Mkdir(path, 0o755) != nil {
 		return memLeaf{}
 	}
-	return memLeaf{path, true}
+	return memLeaf{path: path, v1: true}
 }
 
 // memLeafOf is the leaf that a run's folder names, as it was made.
 func memLeafOf(p *Proc) memLeaf {
-	return memLeaf{p.Memory, p.Memory != p.Cgroup}
+	return memLeaf{path: p.Memory, v1: p.Memory != p.Cgroup}
 }
 
-// enter puts a process into the leaf before its program runs: all that it starts is in
+// bear calls start, which starts a process, so that the process begins in a leaf of v1: this thread, which must be
+// locked, is in there meanwhile. A thread that moves itself costs nothing; to move another process the kernel first
+// waits until no processor can have seen it elsewhere: 10 to 40 ms, on the way of every start.
+func (m *memLeaf) bear(start func()) {
+	back := m.visit()
+	start()
+	if back == nil {
+		return
+	}
+	m.born = true
+	if _, err := back.WriteString("0"); err != nil {
+		fmt.Fprintf(os.Stderr, "this keeper is counted with its session: %v\n", err) // into keeper.log
+	}
+	back.Close()
+}
+
+// visit moves this thread into the leaf. It answers where "0" brings it back, nil when it has not moved.
+func (m *memLeaf) visit() *os.File {
+	if !m.v1 {
+		return nil
+	}
+	back, err := os.OpenFile(filepath.Join(filepath.Dir(m.path), "tasks"), os.O_WRONLY, 0) // before it goes: it must not stay
+	if err != nil {
+		return nil
+	}
+	if os.WriteFile(filepath.Join(m.path, "tasks"), []byte("0"), 0) != nil {
+		back.Close()
+		return nil
+	}
+	return back
+}
+
+// enter puts a process into the leaf before its program runs, unless it began there: all that it starts is in
 // it too. A limit of 0 is none; an error says that the session is not held to it.
 func (m *memLeaf) enter(pid int, limit int64) error {
 	if m.path == "" {
@@ -48,7 +82,7 @@ func (m *memLeaf) enter(pid int, limit int64) error {
 		}
 		return nil
 	}
-	if m.v1 {
+	if m.v1 && !m.born {
 		if err := os.WriteFile(filepath.Join(m.path, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 			m.remove()
 			m.path = ""

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,49 @@ func TestMemoryOfASession(t *testing.T) {
 	if p.Memory != "" && exists(p.Memory) {
 		t.Errorf("%s is left behind", p.Memory)
 	}
+}
+
+// Of cgroup v1, a session is in a leaf of its own from its first moment, and its keeper is not: no thread of it.
+func TestKeeperIsNotCountedWithItsSession(t *testing.T) {
+	t.Parallel()
+	k := testKeepers(t)
+	dir, _ := testSpec(t, sh("exec sleep 600"), nil)
+	s := start(t, k, dir)
+	wait(t, "the session's start", s.Started())
+	p, err := ReadProc(dir)
+	must(t, err)
+	if p.Memory == "" || p.Memory == p.Cgroup {
+		t.Skip("needs the memory controller of cgroup v1, where a keeper's thread goes into the session's leaf and back")
+	}
+	if !strings.Contains(cgroupOf(t, p.PID, p.PID), cgroupName(p.Nonce)) {
+		t.Errorf("the session is in %s", cgroupOf(t, p.PID, p.PID))
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.Keeper))
+	must(t, err)
+	for _, x := range threads {
+		tid, err := strconv.Atoi(x.Name())
+		must(t, err)
+		if at := cgroupOf(t, p.Keeper, tid); strings.Contains(at, cgroupName(p.Nonce)) || at == "" {
+			t.Errorf("thread %d of its keeper is in %s", tid, at)
+		}
+	}
+	must(t, s.Stop(0, "test"))
+	finish(t, s, dir)
+	if exists(p.Memory) {
+		t.Errorf("%s is left behind", p.Memory)
+	}
+}
+
+func cgroupOf(t *testing.T, pid, tid int) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/cgroup", pid, tid))
+	must(t, err)
+	for line := range strings.Lines(string(b)) {
+		if strings.Contains(line, ":memory:") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
 }
 
 // A session over its limit is killed by the machine, and the record says so.

@@ -35,10 +35,7 @@ const sparePaneName = "spare-"
 
 // takePane makes the pane that waits a run's; nil where there is none, or it is gone.
 func (k *Keepers) takePane(ctx context.Context, dir string, spec *Spec) Session {
-	k.mu.Lock()
-	s := k.sparePane
-	k.sparePane = nil
-	k.mu.Unlock()
+	s := k.nextPane(ctx)
 	if s == nil {
 		return nil
 	}
@@ -55,19 +52,43 @@ func (k *Keepers) takePane(ctx context.Context, dir string, spec *Spec) Session 
 	return newLink(s.conn, bufio.NewReader(s.conn), s.pane.PID)
 }
 
+// nextPane takes the pane that waits. One that is being made is there before another could be: the first start that
+// meets it waits for it, those beside it have panes of their own.
+func (k *Keepers) nextPane(ctx context.Context) *sparePane {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w := k.warmed; k.sparePane == nil && w != nil && !k.awaited {
+		k.awaited = true
+		k.mu.Unlock()
+		wait := time.NewTimer(paneWait / 4)
+		select {
+		case <-w:
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+		k.mu.Lock()
+		k.awaited = false
+	}
+	s := k.sparePane
+	k.sparePane = nil
+	return s
+}
+
 // warmPane makes, beside the caller, the pane that waits for the next run.
 func (k *Keepers) warmPane() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed || k.sparePane != nil || k.warmingPane {
+	if k.closed || k.sparePane != nil || k.warmed != nil {
 		return
 	}
-	k.warmingPane = true
+	k.warmed = make(chan struct{})
 	k.wg.Go(func() {
 		s, err := k.openSpare()
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.warmingPane = false
+		close(k.warmed)
+		k.warmed = nil
 		switch {
 		case k.closed && s != nil:
 			s.conn.Close()

@@ -60,3 +60,31 @@ func TestPaneInAdvance(t *testing.T) {
 	}
 	n.open()
 }
+
+// P4b: a start that finds the next pane in the making waits for it, and only one does.
+func TestStartWaitsForThePaneInTheMaking(t *testing.T) {
+	t.Parallel()
+	k := &Keepers{warmed: make(chan struct{})}
+	got := make(chan *sparePane, 1)
+	go func() { got <- k.nextPane(t.Context()) }()
+	eventually(t, "a start that waits", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.awaited
+	})
+	if s := k.nextPane(t.Context()); s != nil {
+		t.Errorf("a second start was given %+v", s)
+	}
+	made := &sparePane{}
+	k.mu.Lock()
+	k.sparePane = made
+	close(k.warmed)
+	k.warmed = nil
+	k.mu.Unlock()
+	if s := <-got; s != made {
+		t.Errorf("the first start was given %+v", s)
+	}
+	if s := k.nextPane(t.Context()); s != nil {
+		t.Errorf("a pane was given twice: %+v", s)
+	}
+}
