@@ -34,10 +34,10 @@ func (t *tx) agents() bool {
 // declare makes the agent of a key stand, and says whether it is new (AGT-04, AGT-06..09).
 func (t *tx) declare(d *declaration) (a *Agent, fresh bool) {
 	org, gen := OrgOf(t), uint64(1)
-	if h := GetHead(t, org, d.key); h != nil {
+	if h := t.head(org, d.key); h != nil {
 		a = GetAgent(t, h.Agent)
-		if a != nil && (a.Ended == 0 || d.after != nil && *d.after != h.Generation) {
-			if d.refresh && a.Ended == 0 && (a.Profile != d.profile || string(a.Resolved) != string(d.resolved)) {
+		if a != nil && (!a.over() || d.after != nil && *d.after != h.Generation) {
+			if d.refresh && !a.over() && (a.Profile != d.profile || string(a.Resolved) != string(d.resolved)) {
 				a.Profile, a.Resolved = d.profile, d.resolved
 				t.putAgent(a)
 			}
@@ -52,6 +52,7 @@ func (t *tx) declare(d *declaration) (a *Agent, fresh bool) {
 		a.Parent, a.Path = d.parent.ID, d.parent.Path+"/"+d.name
 	}
 	t.putAgent(a)
+	t.handOn(a, HandDeclare)
 	t.put(THead, headKey(org, d.key), &Head{Org: org, Key: d.key, Agent: a.ID, Generation: gen})
 	return a, true
 }
@@ -140,8 +141,8 @@ func (t *tx) assign(w *Assignment, a *Agent) bool {
 	w.Since = t.env.Now
 	t.put(TAssign, key, w)
 	t.put(TAssign, workPrefix(a.ID)+key, &Assignment{Agent: a.ID})
-	if a.Ended == 0 {
-		a.Ending, a.Why = 0, ""
+	if !a.over() {
+		t.setEnding(a, 0, "")
 	}
 	t.putAgent(a)
 	return true
@@ -156,8 +157,8 @@ func (t *tx) release(w *Assignment, why string) {
 		return
 	}
 	a.Active = max(a.Active-1, 0)
-	if a.Active == 0 && a.Ended == 0 && a.Kind != AgentRoot {
-		a.Ending, a.Why = t.env.Now, w.Why
+	if a.Active == 0 && !a.over() && a.Kind != AgentRoot {
+		t.setEnding(a, t.env.Now, w.Why)
 	}
 	t.putAgent(a)
 }

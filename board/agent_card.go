@@ -62,7 +62,7 @@ func (st *step) machineName() string {
 func (t *tx) cardAgent(b *Board, wf *workflow.Workflow, c *Card, role string, p *workflow.Profile, by Actor) (a *Agent, w *Assignment, changed bool) {
 	EachAssignment(t, AgentCard, c.ID, func(x *Assignment) bool {
 		if x.Ended == 0 && x.Moved && x.Role == role {
-			if y := GetAgent(t, x.Agent); y != nil && y.Ended == 0 {
+			if y := GetAgent(t, x.Agent); y != nil && !y.over() {
 				a, w = y, x
 			}
 		}
@@ -164,7 +164,7 @@ func (t *tx) assignable(c *Card, f *FireEvent) (*Agent, *Error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case a.Ended != 0:
+	case a.over():
 		return nil, Errorf(Refused, "agent %s has ended: it is never started again", a.ID).WithCheck("agent_ended").WithHint("see: muster agent list")
 	case !slices.Contains([]string{AgentCard, AgentForked}, a.Kind):
 		return nil, Errorf(Refused, "agent %s is that of a %s: cards are given to agents of cards, and to forks", a.ID, a.Kind).WithCheck("agent").

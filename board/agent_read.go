@@ -18,7 +18,7 @@ func (a *Agent) State() string {
 	switch {
 	case a.Ended != 0:
 		return "ended"
-	case a.Ending != 0:
+	case a.Ending != 0 || a.Leaving != 0:
 		return "ending"
 	case a.Active > 0 || a.Kind == AgentRoot:
 		return "active"

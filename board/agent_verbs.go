@@ -89,7 +89,7 @@ func agentDeclare(t *tx) (any, *Error) {
 	if a.Next != 0 {
 		after = &a.Next
 	}
-	was := GetHead(t, OrgOf(t), key)
+	was := t.head(OrgOf(t), key)
 	if was != nil && a.Next > was.Generation {
 		return nil, Errorf(Conflict, "generation %d of %s is not there yet: the newest is %d", a.Next, key, was.Generation)
 	}
@@ -145,10 +145,11 @@ func agentEnd(t *tx) (any, *Error) {
 		t.release(w, why)
 	}
 	a = GetAgent(t, a.ID)
-	a.Ended, a.Why = t.env.Now, why
-	if a.Ending == 0 {
-		a.Ending = t.env.Now
+	if a.Ended = t.env.Now; a.Ending == 0 {
+		t.setEnding(a, t.env.Now, why)
 	}
+	a.Why = why
+	t.keepAgent(a)
 	t.putAgent(a)
 	p := object("agent", a.ID, "key", a.StableKey(), "reason", why)
 	if c := GetCard(t, a.Card); c != nil {
@@ -189,9 +190,9 @@ func agentFork(t *tx) (any, *Error) {
 		return nil, Errorf(Invalid, "%q is no key of a fork: letters, digits, dots, dashes and underscores, at most 64", clip(req.Key, 70)).WithHint("--key NAME")
 	}
 	key := "fork/" + parent.ID + "/" + req.Key
-	if h := GetHead(t, OrgOf(t), key); h != nil {
+	if h := t.head(OrgOf(t), key); h != nil {
 		a := GetAgent(t, h.Agent)
-		if a == nil || a.Ended != 0 {
+		if a == nil || a.over() {
 			return nil, Errorf(Refused, "the fork %q of %s has ended: it is never started again", req.Key, parent.ID).WithCheck("agent_ended").WithHint("give a new key")
 		}
 		return a.answer(false), nil

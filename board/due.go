@@ -77,6 +77,10 @@ func (t *tx) dueOne(d *Due) *Error {
 		t.dueKeep(d.Key)
 	case DueKeepAll:
 		t.dueKeepAll(d.Key)
+	case DueAgent:
+		t.dueAgent(d.Key)
+	case DueAgents:
+		t.dueAgents()
 	case DueExpire:
 		t.del(TToken, d.Key)
 	case DueCool:

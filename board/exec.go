@@ -92,7 +92,7 @@ func verbOf(name string) (verb, bool) {
 	return agentVerb(name)
 }
 
-// agentVerb are the verbs of agents.
+// agentVerb are the verbs of agents, and of who is told of them.
 func agentVerb(name string) (verb, bool) {
 	switch name {
 	case VAgentDeclare:
@@ -103,6 +103,14 @@ func agentVerb(name string) (verb, bool) {
 		return verb{byManager, agentFork}, true
 	case VAgentMemory:
 		return verb{byManager, agentMemory}, true
+	case VOrgSet:
+		return verb{byManager, orgSet}, true
+	case VOrgHold:
+		return verb{byNode, orgHold}, true
+	case VOrgLend:
+		return verb{byPlatform, orgLend}, true
+	case VOrgWord:
+		return verb{byNode, orgWord}, true
 	}
 	return fleetVerb(name)
 }

@@ -61,8 +61,12 @@ func raiseFormat(t *tx) (any, *Error) {
 	case a.Format <= f.Format:
 		return nil, nil
 	}
+	was := f.Format
 	f.Format = a.Format
 	t.putFleet(f)
+	if was < FormatDirectory && a.Format >= FormatDirectory {
+		t.sweepAgents()
+	}
 	t.event(nil, Event{Kind: "format_raised", Payload: jsonOf(map[string]any{"format": a.Format})})
 	return map[string]any{"format": a.Format}, nil
 }

@@ -7,7 +7,7 @@ package board
 // upgrade builds a second binary with it (the tag nextformat).
 
 // Format is the highest format of the state that this build knows.
-const Format uint64 = 3
+const Format uint64 = 4
 
 type nextFleet struct {
 	Motto string

@@ -3,7 +3,7 @@
 package board
 
 // Format is the highest format of the state that this build knows.
-const Format uint64 = 2
+const Format uint64 = 3
 
 // nextFleet and nextVerb are empty but in the build that plays the next version
 // for the test of a rolling upgrade (format_next.go).

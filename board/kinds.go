@@ -10,7 +10,7 @@ import (
 // that are the workflow's and the fleet's.
 var recorded = []string{
 	"created", "edited", "linked", "unlinked", "assigned", "fallback", "claimed", "commented", "deferred", "gave_up", "status", "put", "moved", "forgotten", "planted",
-	"session_started", "attached", "typed", "detached", "shell_opened", "shell_closed", "session_gone", "session_waits", "message", "undelivered", "agent_declared", "agent_assigned", "agent_released", "agent_ended", "agent_memory", "agent_memory_kept", "agent_memory_failed", "agent_memory_restored", "webhook_set", "webhook_ended",
+	"session_started", "attached", "typed", "detached", "shell_opened", "shell_closed", "session_gone", "session_waits", "message", "undelivered", "agent_declared", "agent_assigned", "agent_released", "agent_ended", "agent_memory", "agent_memory_kept", "agent_memory_failed", "agent_memory_restored", "org_set", "org_lent", "webhook_set", "webhook_ended",
 	"board_created", "board_applied", "board_set", "board_imported", "board_migrated", "doors_changed", "paused", "resumed", "node_draining", "node_undrained",
 	"fleet_recovered", "format_raised", "fleet_restored", "run_lost", "run_restored",
 	"fleet_made", "node_removed", "gossip_rotated", "node_joined", "node_up", "node_set", "node_labelled", "node_vote", "node_role", "node_online", "node_offline", "token_made", "token_revoked", "token_used_up",

@@ -279,6 +279,12 @@ func (r *Renewal) rest(t *tx) bool {
 			return false
 		}
 	}
+	var orgs []*Org
+	EachOrg(t, func(o *Org) bool { orgs = append(orgs, o); return true })
+	for _, o := range orgs { // no machine of the new fleet was lent to
+		o.Node, o.Lease = "", o.Lease+1
+		t.put(TOrg, o.Name, o)
+	}
 	var hooks []*Webhook
 	EachWebhook(t, func(h *Webhook) bool { hooks = append(hooks, h); return true })
 	for _, h := range hooks { // what happened in the other fleet was told by it

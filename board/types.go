@@ -49,6 +49,7 @@ type Fleet struct {
 	GossipAt            int64  // when Gossip was made; 0: with the fleet
 	GossipStale         bool   // a removed node knows it: the leader makes another
 	Org                 string // organisation whose directory knows the fleet's agents; "": [LocalOrg]
+	AgentSweep          string // agent id behind which all agents are gone through; "": they were
 	nextFleet
 	unknown
 }
@@ -69,6 +70,7 @@ func (f *Fleet) fields(w *wire) {
 	w.int(21, &f.GossipAt)
 	w.bool(22, &f.GossipStale)
 	str(w, 23, &f.Org)
+	str(w, 24, &f.AgentSweep)
 }
 
 // IDTable is the state of the table of request ids (architecture.md §2).

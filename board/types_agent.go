@@ -41,6 +41,8 @@ type Agent struct {
 	Declared             int64  // handed on to its organisation's directory
 	Writer               string // run that writes its memory
 	Memory               MemoryRef
+	Leaving              int64 // its end was told to the directory, or may have been: it is not taken back
+	KeepAt               int64 // board time at which it leaves the state (M-37); 0: it does not
 	unknown
 }
 
@@ -69,6 +71,8 @@ func (a *Agent) fields(w *wire) {
 	w.int(22, &a.Declared)
 	str(w, 23, &a.Writer)
 	w.nest(24, &a.Memory)
+	w.int(25, &a.Leaving)
+	w.int(26, &a.KeepAt)
 }
 
 // MemoryRef names a snapshot of an agent's folder; its bytes are on machines, never in the log (M-29).

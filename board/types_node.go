@@ -40,6 +40,7 @@ type Node struct {
 	Boards            []string          // whose sessions it takes, by its own file; none: of all
 	LocalMost         string            // what users of its socket may be at most, by its own word; "": as Local says
 	Format            uint64            // highest format of the state that its muster knows; 0: the first
+	Orgs              []string          // organisations that it holds credentials for, by its own word
 	unknown
 }
 
@@ -90,6 +91,7 @@ func (n *Node) fields(w *wire) {
 	w.dict(33, &n.Said)
 	w.strs(40, &n.Boards)
 	str(w, 41, &n.LocalMost)
+	w.strs(42, &n.Orgs)
 }
 
 // Token lets somebody join or call (architecture.md §6). Only a hash of its secret is kept; the key is that hash.

@@ -43,6 +43,8 @@ const (
 	TAgent                     // agent id -> Agent
 	THead                      // organisation "/" stable key -> Head: the agent that has the key now
 	TAssign                    // kind "/" target "/" agent id "/" role -> Assignment; and "of/" agent id "/" that key -> Assignment of the agent alone: the reverse
+	TOrg                       // organisation -> Org
+	THand                      // organisation "/d/" %016x (made) "." %02x (depth) "/" agent id, or "/e/" %016x (since) "/" agent id -> Hand: what its directory is to be told
 	tableEnd
 )
 
@@ -53,7 +55,7 @@ var tableNames = [...]string{TFleet: "fleet", TBoard: "board", TPrefix: "prefix"
 	THeld: "held", TEvent: "event", TLink: "link", TChild: "child", TOrder: "order", TNode: "node", TToken: "token",
 	TRequest: "request", TReqLog: "reqlog", TOutbox: "outbox", TDue: "due", TSlot: "slot", TSub: "sub", TNotice: "notice", TMailbox: "mailbox", TDelivery: "delivery", TWebhook: "webhook",
 	TStart: "start", TImport: "import", TCool: "cool", TNeed: "need",
-	TAgent: "agent", THead: "head", TAssign: "assign"}
+	TAgent: "agent", THead: "head", TAssign: "assign", TOrg: "org", THand: "hand"}
 
 func (t Table) String() string {
 	if t >= 1 && t < tableEnd {

@@ -37,6 +37,8 @@ var importRules = []importRule{
 	{"cmd/muster/foreign", []string{"board", "cmd/muster/api"}, "reading another system's cards is values in, values out; only its test holds the file against the API's reader"},
 	{"cmd/muster/document", []string{"board"}, "a board as files is values in, values out: who reads and writes them is not its business"},
 	{"cmd/muster/mirror", []string{"board", "cmd/muster/document", "cmd/muster/api"}, "a mirror reads the state and speaks to git; only its test takes a fleet from the API's"},
+	{"cmd/muster/directory", []string{"board", "cmd/muster/directory"}, "telling somebody outside of an agent is a call and its answer: what waits, and whose turn it is, is not its business"},
+	{"cmd/muster/directory/directorytest", []string{"cmd/muster/directory"}, "a directory for tests knows the words, and not who says them"},
 	{"cmd/muster/tui", []string{"cmd/muster/tui", "cmd/muster/api"}, "a client of the API like any other"},
 	{"cmd/muster/mcp", []string{"cmd/muster/mcp", "cmd/muster/api", "board"}, "a client of the API like any other; board is the vocabulary"},
 	{"cmd/muster/web", []string{"cmd/muster/web", "cmd/muster/api"}, "a client of the API like any other"},

@@ -75,6 +75,7 @@ func statusWith(ctx context.Context, b Backend, r Readings, consistent bool) (*S
 			return true
 		})
 		s.told(v)
+		s.Notes = append(s.Notes, orgNotes(v)...)
 		return nil
 	})
 	slices.SortFunc(s.Nodes, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })

@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) agentCmd() *cobra.Command {
-	return group("agent", "who works: identities that outlive their sessions", a.agentList(), a.agentShow(), a.agentDeclare(), a.agentEnd(), a.agentFork(), a.agentMemory())
+	return group("agent", "who works: identities that outlive their sessions", a.agentList(), a.agentShow(), a.agentDeclare(), a.agentEnd(), a.agentFork(), a.agentMemory(), a.agentOrg())
 }
 
 func (a *app) agentList() *cobra.Command {
@@ -27,7 +27,15 @@ func (a *app) agentList() *cobra.Command {
 				ids = append(ids, x.ID)
 			}
 			return ids
-		}, a.printAgents)
+		}, func(l []api.Agent) {
+			a.printAgents(l)
+			orgs, _ := api.Decode[[]api.Organisation](a.get(c.Context(), "/v1/organisations", nil)) // a detail: the list stands without it
+			for _, o := range orgs {
+				if s := o.Said(); s != "" {
+					a.hint("%s; see: muster agent org", s)
+				}
+			}
+		})
 	})
 	c.Flags().BoolVar(&all, "all", false, "those that have ended too")
 	return c

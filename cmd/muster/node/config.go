@@ -48,6 +48,7 @@ type Config struct {
 	readWait time.Duration                      // how long a local read waits for what this node has answered to anybody (M-31); 0 is a second
 	step     func(what string) error            // tests: breaks a step of membership; nil breaks none
 	eraWait  time.Duration                      // 0 is the default: see later
+	handWait func(failures int64) time.Duration // between two passes for an organisation's directory; nil is the default
 	hookWait func(failures int64) time.Duration // between two tries of a webhook; nil is the default
 }
 

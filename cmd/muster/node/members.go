@@ -14,7 +14,7 @@ import (
 // wakes when the node list changes or a node comes into contact, never on a tick;
 // what failed is tried again after a while.
 func (l *leading) members(ctx context.Context) {
-	sub := l.n.store.Subscribe(func(t board.Table, _ string) bool { return t == board.TNode || t == board.TFleet })
+	sub := l.n.store.Subscribe(func(t board.Table, _ string) bool { return t == board.TNode || t == board.TFleet || t == board.TOrg })
 	defer sub.Close()
 	for {
 		again, err := l.membersRound(ctx, l.membersOnce)
@@ -81,7 +81,8 @@ func (l *leading) membersOnce(ctx context.Context) (again time.Duration, err err
 		s, wait := nextStep(membersIn{Servers: servers, Nodes: nodes, Self: string(l.n.ident.ID), Now: now, Young: young,
 			Online: func(id string) bool { return l.State(id).State == board.NodeOnline }, Behind: l.behind})
 		if s == nil {
-			return wait, nil
+			lent, err := l.lend(ctx, nodes)
+			return sooner(wait, lent), err
 		}
 		if err := l.apply(ctx, s); err != nil {
 			return 0, err

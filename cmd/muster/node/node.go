@@ -14,6 +14,7 @@ import (
 	"muster/board"
 	"muster/board/lease"
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/directory"
 	"muster/cmd/muster/web"
 	"muster/launcher"
 	"muster/mesh"
@@ -81,9 +82,10 @@ type Node struct {
 
 	termsOpen   atomic.Int32 // terminals that are shown
 	termMu      sync.Mutex
-	mirroring   map[string]*mirroring // boards that this machine mirrors; set before anything runs
-	attachSeen  string                // guarded by termMu: what node.yaml said of terminals
-	attachMoved chan struct{}         // guarded by termMu: closed when it says something else
+	mirroring   map[string]*mirroring        // boards that this machine mirrors; set before anything runs
+	orgs        map[string]directory.Service // organisations that it holds credentials for; set before anything runs
+	attachSeen  string                       // guarded by termMu: what node.yaml said of terminals
+	attachMoved chan struct{}                // guarded by termMu: closed when it says something else
 
 	tasks    sync.WaitGroup // what acts: see spawn
 	serving  sync.WaitGroup // the mesh's door; it ends with Close only

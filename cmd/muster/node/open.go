@@ -18,7 +18,7 @@ func (n *Node) identify(ctx context.Context) (err error) {
 	if n.mem, err = n.dir.load(); err != nil {
 		return err
 	}
-	if err = n.readMirrors(); err != nil {
+	if err = errors.Join(n.readMirrors(), n.readOrgs()); err != nil {
 		return err
 	}
 	if err = n.dir.takeRenewed(n.mem); err != nil {

@@ -39,6 +39,7 @@ func (n *Node) background() {
 	n.task("sleep watch", n.watchSleep)
 	n.task("terminals", n.terms)
 	n.task("mirrors", n.mirrors)
+	n.task("directories", n.directories)
 	n.task("store", func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():

@@ -15,6 +15,7 @@ import (
 
 	"muster/board"
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/directory"
 	"muster/cmd/muster/mirror"
 	"muster/mesh"
 )
@@ -32,6 +33,8 @@ type own struct {
 	RunAs     string   `yaml:"run_as"`
 
 	Mirrors map[string]mirror.Config `yaml:"mirrors"` // boards that it mirrors into a git repository; read at its start
+
+	Organisations map[string]directory.Config `yaml:"organisations"` // whose directories it can tell of agents; read at its start
 }
 
 // ownFile is the name of that file.
@@ -82,6 +85,14 @@ func parseOwn(b []byte) (o own, err error) {
 			return own{}, fmt.Errorf("mirrors: %s: %w", slug, err)
 		}
 		o.Mirrors[slug] = c
+	}
+	for name, c := range o.Organisations {
+		if err := c.Check(); err != nil {
+			return own{}, fmt.Errorf("organisations: %s: %w", name, err)
+		}
+		if !board.IsOrgName(name) {
+			return own{}, fmt.Errorf("organisations: %q is no name of one: lower-case letters, digits, dots and dashes, at most 63, and not %q", name, board.LocalOrg)
+		}
 	}
 	return o, nil
 }
