@@ -67,12 +67,15 @@ func CheckState(v board.View, most func(place string, n int)) (wrong []string) {
 // Stuck answers what of a state stands still although nothing is broken any more: every card is finished, waits for a
 // reason that is told, or needs a person, and no order is left.
 func Stuck(v board.View) (list []string) {
+	aside := map[string]bool{}
+	board.EachBoard(v, func(b *board.Board) bool { aside[b.Slug] = b.Archived; return true })
 	board.EachCard(v, nil, func(c *board.Card) bool {
 		switch {
+		case aside[c.Board]:
 		case c.Run != "":
 			list = append(list, fmt.Sprintf("card %s: run %s goes on", c.ID, c.Run))
 		case c.Stored == "done", c.Stored == "cancelled", c.Stored == "archived", c.Stored == "blocked", c.Stored == "triage":
-		case waitsForCards(v, c):
+		case waitsForCards(v, c), needsPerson(c):
 		case c.Waits.Text == "":
 			list = append(list, fmt.Sprintf("card %s is %s, and nothing says why", c.ID, c.Status))
 		default:
@@ -100,4 +103,16 @@ func waitsForCards(v board.View, c *board.Card) bool {
 		p := board.GetCard(v, id)
 		return p != nil && p.Stored != "done" && (p.Stored != "archived" || p.Previous != "done")
 	})
+}
+
+// needsPerson tells of a card that only somebody's word moves: nobody is named to work it, or it is a part of a card whose
+// session is to do it.
+func needsPerson(c *board.Card) bool {
+	switch c.Waits.Check {
+	case "unassigned":
+		return true
+	case "validator":
+		return c.SubtaskOf != ""
+	}
+	return false
 }

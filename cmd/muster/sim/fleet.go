@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -153,7 +154,12 @@ func (f *Fleet) exec(inner execFunc) execFunc {
 		txn, res := inner(v, r, &e)
 		if res.Err != nil {
 			f.count("refusal " + string(res.Err.Code) + orNothing(res.Err.Check))
+			f.count("refused " + r.Verb)
 			return txn, res
+		}
+		if !txn.Empty() {
+			f.count("done " + r.Verb)
+			f.tells(v, r, &txn)
 		}
 		if r.Verb == board.VStart || r.Verb == board.VReport && !txn.Empty() {
 			post := board.NewOverlay(v)
@@ -163,6 +169,28 @@ func (f *Fleet) exec(inner execFunc) execFunc {
 			}
 		}
 		return txn, res
+	}
+}
+
+// tells counts what came of a request beside its own doing.
+func (f *Fleet) tells(v board.View, r *board.Request, txn *board.Txn) {
+	post := board.NewOverlay(v)
+	post.Apply(txn)
+	for i := range txn.Ops {
+		if o := &txn.Ops[i]; o.Table == board.TEvent && !o.Delete {
+			if e := board.GetEvent(post, o.Key); e != nil {
+				f.count("recorded " + e.Kind)
+			}
+		}
+	}
+	var a board.BoardApply
+	if r.Verb != board.VBoardApply || json.Unmarshal(r.Args, &a) != nil {
+		return
+	}
+	worked := false
+	board.EachHeld(v, "", func(h *board.Held) bool { worked = worked || h.Board == a.Board; return !worked })
+	if worked {
+		f.count("workflow saved while its cards are worked")
 	}
 }
 
@@ -179,6 +207,16 @@ func (f *Fleet) caps1(place string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.caps[place] = max(f.caps[place], n)
+}
+
+// boardTime is that of some node, in ms; 0 when none is up.
+func (f *Fleet) boardTime() int64 {
+	for _, m := range f.machines {
+		if p := m.up(); p != nil && p.ready.Load() {
+			return p.node.Store().BoardTime()
+		}
+	}
+	return 0
 }
 
 // doors are the nodes that are up, in the order of their machines.
@@ -218,8 +256,10 @@ func (f *Fleet) assemble(ctx context.Context, yaml string) error {
 		}
 		return nil
 	}
-	if err := must(board.VBoardCreate, board.BoardCreate{Slug: "web", Prefix: "web", YAML: yaml}); err != nil {
-		return err
+	for _, b := range [][2]string{{"web", yaml}, {"lab", Lab}} { // the second extends the first
+		if err := must(board.VBoardCreate, board.BoardCreate{Slug: b[0], Prefix: b[0], YAML: b[1]}); err != nil {
+			return err
+		}
 	}
 	for _, m := range f.machines[1:min(len(f.machines), 5)] {
 		if err := must(board.VNodeVote, board.NodeVote{Node: m.Name, Vote: true}); err != nil {

@@ -59,7 +59,7 @@ func (h *harm) spare() bool {
 func (h *harm) strike() {
 	f, v := h.f, h.victim()
 	say := func(what string) { f.count("fault: " + what); f.note("%s: %s", v.Name, what) }
-	switch h.rng.IntN(20) {
+	switch h.rng.IntN(21) {
 	case 0, 1, 2:
 		if h.spare() {
 			say("kill -9")
@@ -108,6 +108,11 @@ func (h *harm) strike() {
 	case 13, 14:
 		d := h.ms(20, 600)
 		say("disk slow")
+		if p := v.up(); p != nil && p.ready.Load() {
+			if _, leads := p.node.Store().LeaderTerm(); !leads {
+				f.count("fault: slow follower")
+			}
+		}
 		v.with(func() { v.slow = d })
 		h.later(h.ms(1000, 6000), func() { v.with(func() { v.slow = 0 }) })
 	case 15:
@@ -130,6 +135,12 @@ func (h *harm) strike() {
 				defer cancel()
 				_ = p.node.Store().Transfer(ctx)
 			})
+		}
+	case 20:
+		if p := v.up(); p != nil && p.acts() && v.awakeNow() && h.spare() {
+			say("stopped in order")
+			v.halt()
+			h.again(v)
 		}
 	}
 }

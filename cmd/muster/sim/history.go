@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,26 +11,6 @@ import (
 
 	"muster/board"
 )
-
-// Caps of the board of a history.
-const (
-	maxRunning = 6
-	maxFleet   = 7
-)
-
-// Workflow is the board's.
-var Workflow = fmt.Sprintf(`
-version: 1
-name: web
-extends: default
-params: {reviewer: rev, lease: 12, grace: 2, failure_limit: 3, block_limit: 4, max_running: %d, max_fleet: %d, auto_decompose: false,
-  rate_limit_cooldown: 4, guard_auth: 4, guard_success: 0, guard_pr: 0}
-profiles:
-  sh: {harness: command, args: [sh, -c, work]}
-  two: {parent: sh, capacity: 2}
-  agent: {harness: command, verdict: explicit, args: [agent]}
-  rev: {harness: command, verdict: explicit, args: [review]}
-`, maxRunning, maxFleet)
 
 // Report is what came of a history.
 type Report struct {
@@ -60,6 +39,8 @@ func Run(cfg Config) *Report {
 	f.calm(ctx)
 	f.settleDown(ctx)
 	f.final(ctx)
+	f.monthLater(ctx)
+	f.backup(ctx)
 	f.stop()
 	return f.report()
 }
@@ -207,7 +188,9 @@ func (f *Fleet) calm(ctx context.Context) {
 		}
 	}
 	u := f.user(9, &cards{})
-	u.must(board.VResume, board.Pause{Board: "web"})
+	for _, slug := range []string{"", "web", "lab"} {
+		u.must(board.VResume, board.Pause{Board: slug})
+	}
 	for _, m := range f.machines {
 		u.must(board.VDrain, board.Drain{Node: m.Name, End: true})
 	}

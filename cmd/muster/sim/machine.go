@@ -123,6 +123,27 @@ func (m *Machine) kill(power bool) {
 	})
 }
 
+// halt stops the process in order, as a service manager does; its sessions go on.
+func (m *Machine) halt() {
+	p := m.up()
+	if p == nil {
+		return
+	}
+	p.close()
+	p.cancel()
+	if err := p.node.Close(); err != nil { // its end lets go of what it could not close
+		m.f.count("stop that was not in order")
+		m.f.note("%s could not put everything away: %v", m.Name, err)
+		m.swap(filepath.Join(m.dir, "raft", "state.db"), false)
+		m.swap(filepath.Join(m.dir, "journal.db"), false)
+	}
+	m.with(func() {
+		if m.now == p {
+			m.now = nil
+		}
+	})
+}
+
 // swap gives the next process a file of its own with the same bytes: what the dead one still does to it is nobody's
 // affair. harm is what a machine without power makes of what was never synced.
 func (m *Machine) swap(path string, harm bool) {

@@ -20,6 +20,8 @@ type Net struct {
 	cuts   map[way]bool
 	frozen map[mesh.NodeID]bool // neither sends nor takes anything: it waits
 	conns  map[*conn]struct{}
+	sent   map[way]uint64 // calls and pushes, and the newest that arrived
+	came   map[way]uint64
 	change chan struct{}
 	count  func(what string)
 	risk   Risk
@@ -38,7 +40,7 @@ type Risk struct {
 
 func newNet(seed uint64, count func(string)) *Net {
 	return &Net{rng: rand.New(rand.NewPCG(seed, 1)), ports: map[mesh.NodeID]*port{}, cuts: map[way]bool{}, frozen: map[mesh.NodeID]bool{},
-		conns: map[*conn]struct{}{}, change: make(chan struct{}), count: count}
+		conns: map[*conn]struct{}{}, sent: map[way]uint64{}, came: map[way]uint64{}, change: make(chan struct{}), count: count}
 }
 
 // set changes what the network is like; it wakes whatever waits for a way.
@@ -130,6 +132,23 @@ func (w *Net) drop(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns, c)
+}
+
+// stamp numbers a message; arrives tells the net that it is there: one that was sent later may have come before.
+func (w *Net) stamp(from, to mesh.NodeID) (arrives func()) {
+	k := way{from, to}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent[k]++
+	n := w.sent[k]
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if n < w.came[k] {
+			w.count("message overtaken by a later one")
+		}
+		w.came[k] = max(w.came[k], n)
+	}
 }
 
 // noticed is how long a message waits on a cut way until its sender takes it for lost.

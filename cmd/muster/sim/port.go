@@ -110,9 +110,11 @@ func (p *port) Call(ctx context.Context, peer mesh.NodeID, method string, body [
 			_ = pass(ctx, p.w.upTo(500*time.Millisecond))
 			return nil, lost(method, peer)
 		}
+		arrives := p.w.stamp(p.id, peer)
 		if err := p.w.travel(ctx, p.id, peer); err != nil {
 			return nil, lost(method, peer)
 		}
+		arrives()
 	}
 	return p.await(ctx, q, method, body)
 }
@@ -194,8 +196,10 @@ func (p *port) Push(peer mesh.NodeID, method string, body []byte) {
 		if i > 0 {
 			late = p.w.upTo(4 * time.Second)
 		}
+		arrives := p.w.stamp(p.id, peer)
 		q.spawn(func() {
 			if pass(q.ctx, late) == nil && p.w.travel(q.ctx, p.id, peer) == nil {
+				arrives()
 				_, _ = q.cfg.Handler(q.ctx, p.id, method, body)
 			}
 		})

@@ -112,7 +112,7 @@ func (m *Machine) supervise(p *process, failed error) {
 		case <-p.ctx.Done():
 			return
 		}
-		if p.ctx.Err() != nil {
+		if p.ctx.Err() != nil || p.shut.Load() {
 			return
 		}
 		err := p.node.Err()
@@ -211,7 +211,11 @@ func (h hands) Adopt(ctx context.Context, dir string) (launcher.Session, error) 
 	if err := h.may(); err != nil {
 		return nil, err
 	}
-	return h.p.m.keeps.Adopt(ctx, dir)
+	s, err := h.p.m.keeps.Adopt(ctx, dir)
+	if s != nil {
+		h.p.m.f.count("session adopted by the next process of its node")
+	}
+	return s, err
 }
 
 // End implements launcher.Runner.

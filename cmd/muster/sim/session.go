@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,9 @@ func (m *Machine) script(s *launcher.Spec) launchertest.Plan {
 	_, _ = h.Write([]byte(s.Run))
 	rng := rand.New(rand.NewPCG(m.f.cfg.Seed, h.Sum64()))
 	after := time.Duration(200+rng.IntN(6000)) * time.Millisecond
+	if slices.Contains(s.Argv, "again") {
+		m.f.count("session taken up again")
+	}
 	exit := func(what string, code int64) launchertest.Plan {
 		m.f.count("session " + what)
 		return launchertest.Plan{After: after, Code: code, Output: what + "\n", Stubborn: rng.IntN(6) == 0}
@@ -60,6 +64,12 @@ func (m *Machine) speak(ctx context.Context, s *launcher.Spec, rng *rand.Rand, a
 	if pass(ctx, after/2) != nil {
 		return 1
 	}
+	if rng.IntN(8) == 0 {
+		title := "found by " + s.Run
+		if m.file(ctx, s, secret, &board.CardAdd{Board: "web", SubtaskOf: s.Card, CardFields: board.CardFields{Title: &title}}) {
+			m.f.count("session filed a card")
+		}
+	}
 	event, payload := "request_review", map[string]any{"summary": "done"}
 	switch k := rng.IntN(8); {
 	case s.Role == "reviewer" && k < 6:
@@ -71,13 +81,30 @@ func (m *Machine) speak(ctx context.Context, s *launcher.Spec, rng *rand.Rand, a
 	}
 	if m.say(ctx, s, secret, event, payload) {
 		m.f.count("session said " + event)
+		return 0
+	}
+	event, payload = "specify", map[string]any{"title": "a clear one", "body": "how to see it"} // it was started on an idea
+	if rng.IntN(2) == 0 {
+		event, payload = "decompose", map[string]any{"children": []any{map[string]any{"title": "one", "body": "b"}, map[string]any{"title": "two"}}}
+	}
+	if m.say(ctx, s, secret, event, payload) {
+		m.f.count("session said " + event)
 	}
 	return 0
 }
 
-// say files one request of a session, as its command line does: under one id, until it has an answer or the session ends.
+// say files an event of a session's card.
 func (m *Machine) say(ctx context.Context, s *launcher.Spec, secret *launcher.Secret, event string, payload map[string]any) bool {
-	args, err := json.Marshal(board.FireEvent{Card: s.Card, Event: event, Payload: payload})
+	return m.request(ctx, s, secret, board.VEvent, board.FireEvent{Card: s.Card, Event: event, Payload: payload})
+}
+
+func (m *Machine) file(ctx context.Context, s *launcher.Spec, secret *launcher.Secret, a *board.CardAdd) bool {
+	return m.request(ctx, s, secret, board.VCardAdd, a)
+}
+
+// request files one request of a session, as its command line does: under one id, until it has an answer or the session ends.
+func (m *Machine) request(ctx context.Context, s *launcher.Spec, secret *launcher.Secret, verb string, what any) bool {
+	args, err := json.Marshal(what)
 	if err != nil {
 		return false
 	}
@@ -93,7 +120,7 @@ func (m *Machine) say(ctx context.Context, s *launcher.Spec, secret *launcher.Se
 			id = door.MintID()
 		}
 		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
-		res := door.SessionSay(ask, s.Run, secret.Secret, board.Request{ID: id, Verb: board.VEvent, Args: args, Retry: retry})
+		res := door.SessionSay(ask, s.Run, secret.Secret, board.Request{ID: id, Verb: verb, Args: args, Retry: retry})
 		cancel()
 		if res.Err == nil {
 			return true

@@ -59,26 +59,36 @@ func play(t *testing.T, seed uint64) (r *Report) {
 		cfg.Log = func(s string) { fmt.Fprintln(os.Stderr, s) }
 	}
 	bubble(t, func(*testing.T) { r = Run(cfg) })
+	if r != nil {
+		r.Violation = append(r.Violation, Aftermath(cfg)...)
+	}
 	return r
 }
 
 // often is how often everything of these must have happened in a run of many histories, or the run has shown nothing.
 const often = 10
 
-// wanted are the faults, refusals, exits and events of the workflow that a run must have seen.
+// wanted are the faults, refusals, exits, requests and events of the workflow that a run must have seen.
 var wanted = []string{
 	"fault: kill -9", "fault: power cut", "fault: died at a write", "fault: cut off, both ways", "fault: cut off, one way", "fault: partition", "fault: sleep",
-	"fault: clock step", "fault: disk full", "fault: disk slow", "fault: session vanishes", "fault: starts refused (ESTOP)", "fault: bad network", "fault: leadership handed over",
+	"fault: clock step", "fault: disk full", "fault: disk slow", "fault: slow follower", "fault: session vanishes", "fault: starts refused (ESTOP)", "fault: bad network",
+	"fault: leadership handed over", "fault: stopped in order",
 	"killed in log-append", "killed in log-appended", "killed in state-commit", "log write torn", "state torn", "write on a full disk",
-	"node ended: full disk", "node started again by its supervisor",
-	"answer lost", "request lost", "copy late", "message slow", "push twice",
+	"node ended: full disk", "node started again by its supervisor", "session adopted by the next process of its node",
+	"answer lost", "request lost", "copy late", "message slow", "message overtaken by a later one", "push twice",
 	"request tried again through another node", "request of unknown outcome", "unknown outcome asked for again", "consistent read", "local read",
-	"refusal refused (no_transition)", "refusal refused (superseded)", "refusal refused (pause)",
+	"refusal refused (no_transition)", "refusal refused (superseded)", "refusal refused (pause)", "refusal invalid", "refusal not_found", "refusal conflict",
+	"done card.add", "done card.edit", "done card.put", "done card.link", "done card.unlink", "done move", "done forget", "done pause", "done resume", "done node.drain",
+	"done board.apply", "done board.set", "done board.archive", "done subscribe", "done send", "done webhook", "done token.create", "done token.revoke", "done node.label",
+	"done node.vote", "done node.role", "done agent.declare", "done agent.end", "done agent.fork", "done import.begin", "done import.slice", "done import.end", "done report", "done observe",
+	"refused board.apply", "workflow saved while its cards are worked", "board copied", "done with a token", "lab: probe", "lab: shelve", "lab: grow",
 	"session succeeds", "session crashes", "session hangs", "session cannot be started", "session is turned away (rate limit)", "session says nothing of its work",
-	"session speaks", "session killed with its machine", "session said request_review", "session said complete", "session said request_changes", "session said block",
+	"session speaks", "session killed with its machine", "session taken up again", "session filed a card", "session said request_review", "session said complete",
+	"session said request_changes", "session said block",
 	"event start", "event exited", "event complete", "event request_review", "event request_changes", "event block", "event comment", "event promote", "event reassign",
-	"event reclaim", "event stop_run", "event cancel", "event archive", "event spawn_failed", "event timed_out",
-	"card ends done", "card ends blocked", "card ends cancelled",
+	"event reclaim", "event stop_run", "event cancel", "event archive", "event spawn_failed", "event timed_out", "event unblock", "event reopen", "event specify", "event decompose", "event adopt",
+	"recorded agent_declared", "recorded board_migrated",
+	"card ends done", "card ends blocked", "card ends cancelled", "a month later",
 }
 
 // tally is what a run of histories has seen.

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -82,69 +81,6 @@ func (u *user) life(over *atomic.Bool) {
 	}
 }
 
-func (u *user) act(i int) {
-	card := u.all.one(u.rng)
-	k := u.rng.IntN(100)
-	switch {
-	case card == "" || k < 22:
-		u.add(card)
-	case k < 40:
-		text := fmt.Sprintf("u%d.%d", u.n, i)
-		o := op{User: u.n, Kind: "comment", Card: card, Text: text, Call: time.Now()}
-		u.record(o, u.fire(card, "comment", map[string]any{"text": text}))
-	case k < 52:
-		p := int64(u.rng.IntN(1000))
-		o := op{User: u.n, Kind: "priority", Card: card, Prio: p, Call: time.Now()}
-		u.record(o, u.ask(board.VCardEdit, board.CardEdit{Card: card, CardFields: board.CardFields{Priority: &p}}))
-	case k < 66:
-		u.read(card)
-	case k < 70:
-		u.glance()
-	case k < 74:
-		if other := u.all.one(u.rng); other != card {
-			u.ask(board.VCardLink, board.CardLink{Card: card, After: []string{other}})
-		}
-	case k < 76:
-		u.ask(board.VMove, board.Move{Card: card, Machine: []string{"any", u.f.machines[u.rng.IntN(len(u.f.machines))].Name}[u.rng.IntN(2)]})
-	case k < 78:
-		u.ask(board.VPause, board.Pause{Board: "web", Why: "sim"})
-		_ = pass(context.Background(), u.short())
-		u.ask(board.VResume, board.Pause{Board: "web"})
-	case k < 80:
-		m := u.f.machines[u.rng.IntN(len(u.f.machines))].Name
-		u.ask(board.VDrain, board.Drain{Node: m, Why: "sim", EndSessions: u.rng.IntN(2) == 0})
-		_ = pass(context.Background(), u.short())
-		u.ask(board.VDrain, board.Drain{Node: m, End: true})
-	case k < 83:
-		u.ask(board.VStart, board.Start{Card: card})
-	default:
-		event := []string{"unblock", "unblock", "reclaim", "stop_run", "cancel", "reopen", "archive", "complete", "request_changes", "forget", "specify", "reassign"}[u.rng.IntN(12)]
-		u.fire(card, event, map[string]any{"why": "sim", "summary": "by hand", "text": "again", "assignee": "sh"})
-	}
-}
-
-func (u *user) short() time.Duration { return time.Duration(u.rng.IntN(3000)) * time.Millisecond }
-
-func (u *user) add(parent string) {
-	title := fmt.Sprintf("card of %d", u.n)
-	who := []string{"sh", "agent", "agent", "two"}[u.rng.IntN(4)]
-	a := board.CardAdd{Board: "web", CardFields: board.CardFields{Title: &title, Assignee: &who}, Triage: u.rng.IntN(12) == 0}
-	if parent != "" && u.rng.IntN(6) == 0 {
-		a.After = []string{parent}
-	}
-	if u.rng.IntN(8) == 0 {
-		secs := int64(3)
-		a.MaxRuntime = &secs
-	}
-	got := u.ask(board.VCardAdd, a)
-	var ans struct {
-		ID string `json:"id"`
-	}
-	if got.code == "" && !got.open && !got.none && json.Unmarshal(got.data, &ans) == nil {
-		u.all.add(ans.ID)
-	}
-}
-
 func (u *user) fire(card, event string, payload map[string]any) outcome {
 	return u.ask(board.VEvent, board.FireEvent{Card: card, Event: event, Payload: payload})
 }
@@ -153,6 +89,15 @@ func (u *user) fire(card, event string, payload map[string]any) outcome {
 type outcome struct {
 	asked
 	data json.RawMessage
+}
+
+func (o outcome) done() bool { return o.code == "" && !o.open && !o.none }
+
+// look reads the state of some node that is up.
+func (u *user) look(fn func(v board.View)) {
+	if doors := u.f.doors(); len(doors) > 0 {
+		_, _ = doors[u.rng.IntN(len(doors))].Read(context.Background(), false, func(v board.View) error { fn(v); return nil })
+	}
 }
 
 // ask asks until there is an outcome or patience ends: each try through another door, under the same id.
@@ -168,6 +113,7 @@ func (u *user) ask(verb string, args any) outcome {
 		door := p.node.Backend()
 		if out.req.Verb == "" {
 			out.req = request(door, verb, args)
+			out.req.Vouch = u.vouch(door, verb, args)
 			u.f.count("request")
 		} else {
 			id, name := door.Self()
@@ -214,9 +160,13 @@ func (u *user) ask(verb string, args any) outcome {
 	return out
 }
 
+// changes are the verbs that never leave the state as it was when they are done.
+var changes = map[string]bool{board.VCardAdd: true, board.VCardEdit: true, board.VCardPut: true, board.VEvent: true, board.VStart: true, board.VMove: true, board.VAdopt: true,
+	board.VCardLink: true, board.VSend: true, board.VAgentFork: true, board.VImportBegin: true, board.VImportEnd: true}
+
 // answered notes an answer that will be the same for every later copy: what was done, or the refusal of a marked retry.
 func (u *user) answered(req board.Request, at time.Time, res *board.Result) {
-	if res.Err != nil && !req.Retry || req.Verb == board.VDrain || req.Verb == board.VResume || req.Verb == board.VPause {
+	if res.Err != nil && !req.Retry || !changes[req.Verb] {
 		return // of a first copy a refusal is not written, and of what changes nothing nothing is
 	}
 	o := op{User: u.n, Kind: "copy", Card: req.ID, Text: "done " + string(res.Data), Call: at, Ret: time.Now()}
@@ -242,7 +192,7 @@ func (u *user) again(a *asked) {
 	case res.Err == nil || res.Err.Code != board.Unavailable && res.Err.Code != board.UnknownOutcome:
 		u.answered(req, at, &res)
 	case res.Err.Check != board.CheckBelow:
-		u.f.bug("request %s (%s) has no outcome after everything was healed: %v", req.ID, req.Verb, res.Err)
+		u.f.bug("request %s (%s) has no outcome at %s after everything was healed: %v", req.ID, req.Verb, name, res.Err)
 	}
 	if a.open {
 		u.f.count("unknown outcome asked for again")
