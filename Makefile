@@ -93,7 +93,7 @@ model:
 
 prove-1:
 	@echo "prove-1: commit $$(git rev-parse HEAD 2>/dev/null || echo unknown), seed $(SEED) (0: each test prints the one it takes)"
-	$(GO) test ./raftstore/logstore -run 'Kill|Power' -kill.disk -kill.restarts=$(RESTARTS) -power.cuts=$(CUTS) -v -timeout=3h
+	$(GO) test ./raftstore/logstore -run 'Kill|Power' -kill.disk -kill.restarts=$(RESTARTS) -power.cuts=$(CUTS) -power.every -v -timeout=3h
 	$(GO) test ./cmd/muster/e2e -rounds=$(ROUNDS) -seed=$(SEED) -v -timeout=3h
 
 prove-3:

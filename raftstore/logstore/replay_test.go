@@ -15,11 +15,13 @@ import (
 	"muster/raftstore/logstore/powercut"
 )
 
+var powerEvery = flag.Bool("power.every", false, "TestPowerCutReplay cuts at every operation of its traces, instead of at -power.cuts random ones")
+
 var powerRecord = flag.Bool("power.record", false, "record the traces for TestPowerCutReplay anew (needs FUSE)")
 
 func traceFile(kind Kind) string { return filepath.Join("testdata", "power-"+string(kind)+".trace.gz") }
 
-// Where there is no FUSE: power cuts at random points of a recorded trace of two lives (the first ended by kill -9).
+// Power cuts at random points of a recorded trace of two lives (the first ended by kill -9), or at each of its points.
 // It shows how today's code opens what a cut leaves; that it still syncs where the recorded one did only TestPowerCut
 // shows.
 func TestPowerCutReplay(t *testing.T) {
@@ -38,9 +40,15 @@ func TestPowerCutReplay(t *testing.T) {
 		}
 		t.Logf("-power.seed=%d", *powerSeed)
 		rng := rand.New(rand.NewPCG(*powerSeed, 4))
-		acks, mem := 0, memDir(t)
-		for i := range *powerCuts {
-			n := rng.IntN(len(trace.Ops) + 1)
+		acks, mem, tried := 0, memDir(t), *powerCuts
+		if *powerEvery {
+			tried = len(trace.Ops) + 1
+		}
+		for i := range tried {
+			n := i
+			if !*powerEvery {
+				n = rng.IntN(len(trace.Ops) + 1)
+			}
 			dir := filepath.Join(mem, fmt.Sprint(i))
 			lost, err := trace.Replay(n).Cut(rng, dir)
 			if err != nil {
@@ -54,11 +62,12 @@ func TestPowerCutReplay(t *testing.T) {
 			if err := c.reopen(filepath.Join(dir, "log")); err != nil {
 				t.Fatalf("cut at %d of %d, lost %v: %v", n, len(trace.Ops), lost, err)
 			}
+			os.RemoveAll(dir)
 		}
 		if acks == 0 {
 			t.Error("no operation was acknowledged: the test shows nothing")
 		}
-		t.Logf("%s: %d cuts of a trace of %d operations, none lost", kind, *powerCuts, len(trace.Ops))
+		t.Logf("%s: %d cuts of a trace of %d operations, none lost", kind, tried, len(trace.Ops))
 	})
 }
 

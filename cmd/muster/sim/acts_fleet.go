@@ -117,15 +117,11 @@ func (u *user) token(card string, _ int) {
 // machine changes what the fleet's list says of one.
 func (u *user) machine(string, int) {
 	m := u.someMachine().Name
-	switch u.rng.IntN(4) {
+	switch u.rng.IntN(2) {
 	case 0:
 		u.ask(board.VNodeLabel, board.NodeLabel{Node: m, Labels: map[string]string{"tier": u.some("gold", "", "iron"), "sim": "yes"}})
 	case 1:
 		u.ask(board.VNodeSet, board.NodeSet{Node: m, Local: u.some("manager", "manager", "king")})
-	default:
-		u.ask(board.VNodeVote, board.NodeVote{Node: m, Vote: false})
-		_ = pass(context.Background(), u.short())
-		u.ask(board.VNodeVote, board.NodeVote{Node: m, Vote: true})
 	}
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -265,6 +266,31 @@ func (f *Fleet) drained(ctx context.Context) {
 	}
 }
 
+// describe adds to the history how each node sees the fleet.
+func (f *Fleet) describe() {
+	names := map[string]string{}
+	for _, m := range f.machines {
+		names[string(m.node())] = m.Name
+	}
+	for _, m := range f.machines {
+		p := m.up()
+		if p == nil || !p.ready.Load() {
+			f.note("%s is not up", m.Name)
+			continue
+		}
+		s := p.node.Store()
+		leader, term := s.Leader()
+		index, seq := s.Applied()
+		var list []string
+		for _, x := range s.Servers() {
+			node, store, _ := strings.Cut(x.ID, "/")
+			list = append(list, fmt.Sprintf("%s/%s votes=%t", names[node], store, x.Voter))
+		}
+		at, _, _ := strings.Cut(leader, "/")
+		f.note("%s: leader %s in term %d, entry %d, Seq %d, acts %t; %s", m.Name, names[at], term, index, seq, p.acts(), strings.Join(list, ", "))
+	}
+}
+
 // final holds the end of a history against the invariants.
 func (f *Fleet) final(ctx context.Context) {
 	var most uint64
@@ -284,6 +310,7 @@ func (f *Fleet) final(ctx context.Context) {
 		}
 		if err := p.node.Store().WaitSeq(wait, most); err != nil {
 			f.bug("%s does not catch up with Seq %d: %v", m.Name, most, err)
+			f.describe()
 		}
 	}
 	f.compare()

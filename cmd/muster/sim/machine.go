@@ -129,6 +129,7 @@ func (m *Machine) halt() {
 	if p == nil {
 		return
 	}
+	p.fuse.Store(0)
 	p.close()
 	p.cancel()
 	if err := p.node.Close(); err != nil { // its end lets go of what it could not close

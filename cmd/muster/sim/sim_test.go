@@ -80,7 +80,7 @@ var wanted = []string{
 	"refusal refused (no_transition)", "refusal refused (superseded)", "refusal refused (pause)", "refusal invalid", "refusal not_found", "refusal conflict",
 	"done card.add", "done card.edit", "done card.put", "done card.link", "done card.unlink", "done move", "done forget", "done pause", "done resume", "done node.drain",
 	"done board.apply", "done board.set", "done board.archive", "done subscribe", "done send", "done webhook", "done token.create", "done token.revoke", "done node.label",
-	"done node.vote", "done node.role", "done agent.declare", "done agent.end", "done agent.fork", "done import.begin", "done import.slice", "done import.end", "done report", "done observe",
+	"done agent.declare", "done agent.end", "done agent.fork", "done import.begin", "done import.slice", "done import.end", "done report", "done observe",
 	"refused board.apply", "workflow saved while its cards are worked", "board copied", "done with a token", "lab: probe", "lab: shelve", "lab: grow",
 	"session succeeds", "session crashes", "session hangs", "session cannot be started", "session is turned away (rate limit)", "session says nothing of its work",
 	"session speaks", "session killed with its machine", "session taken up again", "session filed a card", "session said request_review", "session said complete",

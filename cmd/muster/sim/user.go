@@ -193,6 +193,7 @@ func (u *user) again(a *asked) {
 		u.answered(req, at, &res)
 	case res.Err.Check != board.CheckBelow:
 		u.f.bug("request %s (%s) has no outcome at %s after everything was healed: %v", req.ID, req.Verb, name, res.Err)
+		u.f.describe()
 	}
 	if a.open {
 		u.f.count("unknown outcome asked for again")
