@@ -76,7 +76,7 @@ mutants:
 # workflows (chart, scenario): each has its own tests.
 coverage:
 	@mkdir -p $(BIN)
-	$(GO) test ./cmd/muster/sim -run TestFleetHistories -histories=$(shell [ $(HISTORIES) -lt 60 ] && echo $(HISTORIES) || echo 60) -seed=$(FIRST) -timeout=2h -coverprofile=$(BIN)/sim.cover \
+	$(GO) test ./cmd/muster/sim -run TestFleetHistories -wide -histories=$(shell [ $(HISTORIES) -lt 60 ] && echo $(HISTORIES) || echo 60) -seed=$(FIRST) -timeout=2h -coverprofile=$(BIN)/sim.cover \
 		-coverpkg=./board,./board/lease,./board/rule,./board/workflow,./raftstore,./scheduler
 	@$(GO) tool cover -func=$(BIN)/sim.cover | awk '$$3 == "0.0%" {print "never executed: " $$1 " " $$2} $$1 == "total:" {all = $$3 + 0} \
 		END {printf "coverage of the simulation alone: %.1f %%, wanted: $(COVERED)\n", all; exit all < $(COVERED)}'

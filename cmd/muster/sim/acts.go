@@ -9,44 +9,51 @@ import (
 	"muster/board"
 )
 
-// act is something that a user does; how often, beside the others, is its weight.
+// act is something that a user does; how often, beside the others, is its weight in wide histories and in others.
 type act struct {
-	weight int
-	does   func(u *user, card string, i int)
+	wide, narrow int
+	does         func(u *user, card string, i int)
+}
+
+func (a act) weight(wide bool) int {
+	if wide {
+		return a.wide
+	}
+	return a.narrow
 }
 
 // acts are what users do: most of it work on cards, some of it everything else that can be asked of a fleet.
 var acts = []act{
-	{40, (*user).file},
-	{36, (*user).comment},
-	{24, (*user).setPriority},
-	{28, func(u *user, card string, _ int) { u.read(card) }},
-	{8, func(u *user, _ string, _ int) { u.glance() }},
-	{8, (*user).link},
-	{4, (*user).unlink},
-	{6, (*user).edit},
-	{4, (*user).move},
-	{4, (*user).pauseBoard},
-	{4, (*user).drainNode},
-	{6, func(u *user, card string, _ int) { u.ask(board.VStart, board.Start{Card: card}) }},
-	{30, (*user).workflowEvent},
-	{4, (*user).split},
-	{4, (*user).forget},
-	{4, (*user).put},
-	{6, (*user).subscribe},
-	{6, (*user).send},
-	{8, (*user).applyWorkflow},
-	{6, (*user).applyBroken},
-	{6, (*user).setBoard},
-	{4, (*user).agent},
-	{4, (*user).token},
-	{5, (*user).machine},
-	{3, (*user).webhook},
-	{6, (*user).lab},
-	{10, (*user).wonder},
-	{4, (*user).takeOver},
-	{2, (*user).copyBoard},
-	{4, (*user).nonsense},
+	{40, 22, (*user).file},
+	{36, 18, (*user).comment},
+	{24, 12, (*user).setPriority},
+	{28, 14, func(u *user, card string, _ int) { u.read(card) }},
+	{8, 4, func(u *user, _ string, _ int) { u.glance() }},
+	{8, 4, (*user).link},
+	{4, 0, (*user).unlink},
+	{6, 0, (*user).edit},
+	{4, 2, (*user).move},
+	{4, 2, (*user).pauseBoard},
+	{4, 2, (*user).drainNode},
+	{6, 3, func(u *user, card string, _ int) { u.ask(board.VStart, board.Start{Card: card}) }},
+	{30, 17, (*user).workflowEvent},
+	{4, 0, (*user).split},
+	{4, 0, (*user).forget},
+	{4, 0, (*user).put},
+	{6, 0, (*user).subscribe},
+	{6, 0, (*user).send},
+	{8, 0, (*user).applyWorkflow},
+	{6, 0, (*user).applyBroken},
+	{6, 0, (*user).setBoard},
+	{4, 0, (*user).agent},
+	{4, 0, (*user).token},
+	{5, 0, (*user).machine},
+	{3, 0, (*user).webhook},
+	{6, 0, (*user).lab},
+	{10, 0, (*user).wonder},
+	{4, 0, (*user).takeOver},
+	{2, 0, (*user).copyBoard},
+	{4, 0, (*user).nonsense},
 }
 
 func (u *user) act(i int) {
@@ -57,11 +64,11 @@ func (u *user) act(i int) {
 	}
 	all := 0
 	for _, a := range acts {
-		all += a.weight
+		all += a.weight(u.f.cfg.Wide)
 	}
 	k := u.rng.IntN(all)
 	for _, a := range acts {
-		if k -= a.weight; k < 0 {
+		if k -= a.weight(u.f.cfg.Wide); k < 0 {
 			a.does(u, card, i)
 			return
 		}
@@ -79,7 +86,7 @@ func (u *user) file(parent string, _ int) {
 	who := u.some("sh", "agent", "agent", "two")
 	a := board.CardAdd{Board: "web", CardFields: board.CardFields{Title: &title, Assignee: &who}, Triage: u.rng.IntN(12) == 0}
 	switch k := u.rng.IntN(24); {
-	case parent == "" || k > 6:
+	case parent == "" || k > 6 || k > 3 && !u.f.cfg.Wide:
 	case k < 4:
 		a.After = []string{parent}
 	case k < 6:
@@ -164,7 +171,10 @@ func (u *user) move(card string, _ int) {
 }
 
 func (u *user) pauseBoard(string, int) {
-	slug := u.some("web", "web", "lab", "")
+	slug := "web"
+	if u.f.cfg.Wide {
+		slug = u.some("web", "web", "lab", "")
+	}
 	u.ask(board.VPause, board.Pause{Board: slug, Why: "sim"})
 	_ = pass(context.Background(), u.short())
 	u.ask(board.VResume, board.Pause{Board: slug})
@@ -178,8 +188,11 @@ func (u *user) drainNode(string, int) {
 }
 
 func (u *user) workflowEvent(card string, _ int) {
-	event := u.some("unblock", "unblock", "reclaim", "stop_run", "cancel", "reopen", "reopen", "archive", "unarchive", "complete", "request_changes", "request_review", "forget",
-		"specify", "reassign", "block")
+	events := []string{"unblock", "unblock", "reclaim", "stop_run", "cancel", "reopen", "archive", "complete", "request_changes", "forget", "specify", "reassign"}
+	if u.f.cfg.Wide {
+		events = append(events, "reopen", "unarchive", "request_review", "block")
+	}
+	event := u.some(events...)
 	payload := map[string]any{"why": "sim", "summary": "by hand", "text": "again", "assignee": "sh"}
 	if event == "block" {
 		payload = map[string]any{"kind": u.some("needs_input", "dependency", "capability"), "reason": "sim"}

@@ -24,6 +24,7 @@ type Config struct {
 	Seed  uint64
 	Nodes int
 	Dir   string // data folders; fast is better
+	Wide  bool   // users ask for all that can be asked, nodes also stop in order, and what is left is looked at a month later
 	// Settle returns when every goroutine of the bubble waits (synctest.Wait).
 	Settle func()
 	Log    func(line string) // what nodes log; nil: nothing
@@ -159,7 +160,9 @@ func (f *Fleet) exec(inner execFunc) execFunc {
 		}
 		if !txn.Empty() {
 			f.count("done " + r.Verb)
-			f.tells(v, r, &txn)
+			if f.cfg.Wide {
+				f.tells(v, r, &txn)
+			}
 		}
 		if r.Verb == board.VStart || r.Verb == board.VReport && !txn.Empty() {
 			post := board.NewOverlay(v)
@@ -256,7 +259,11 @@ func (f *Fleet) assemble(ctx context.Context, yaml string) error {
 		}
 		return nil
 	}
-	for _, b := range [][2]string{{"web", yaml}, {"lab", Lab}} { // the second extends the first
+	boards := [][2]string{{"web", yaml}}
+	if f.cfg.Wide {
+		boards = append(boards, [2]string{"lab", Lab}) // it extends the first
+	}
+	for _, b := range boards {
 		if err := must(board.VBoardCreate, board.BoardCreate{Slug: b[0], Prefix: b[0], YAML: b[1]}); err != nil {
 			return err
 		}

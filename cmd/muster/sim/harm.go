@@ -57,9 +57,13 @@ func (h *harm) spare() bool {
 
 // strike does one harm.
 func (h *harm) strike() {
+	if h.f.cfg.Wide && h.rng.IntN(20) == 0 {
+		h.halt()
+		return
+	}
 	f, v := h.f, h.victim()
 	say := func(what string) { f.count("fault: " + what); f.note("%s: %s", v.Name, what) }
-	switch h.rng.IntN(21) {
+	switch h.rng.IntN(20) {
 	case 0, 1, 2:
 		if h.spare() {
 			say("kill -9")
@@ -108,11 +112,7 @@ func (h *harm) strike() {
 	case 13, 14:
 		d := h.ms(20, 600)
 		say("disk slow")
-		if p := v.up(); p != nil && p.ready.Load() {
-			if _, leads := p.node.Store().LeaderTerm(); !leads {
-				f.count("fault: slow follower")
-			}
-		}
+		v.countSlow()
 		v.with(func() { v.slow = d })
 		h.later(h.ms(1000, 6000), func() { v.with(func() { v.slow = 0 }) })
 	case 15:
@@ -136,11 +136,25 @@ func (h *harm) strike() {
 				_ = p.node.Store().Transfer(ctx)
 			})
 		}
-	case 20:
-		if p := v.up(); p != nil && p.acts() && v.awakeNow() && h.spare() {
-			say("stopped in order")
-			v.halt()
-			h.again(v)
+	}
+}
+
+// halt stops a node in order.
+func (h *harm) halt() {
+	v := h.victim()
+	if p := v.up(); p != nil && p.acts() && v.awakeNow() && h.spare() {
+		h.f.count("fault: stopped in order")
+		h.f.note("%s: stopped in order", v.Name)
+		v.halt()
+		h.again(v)
+	}
+}
+
+// countSlow counts a slow disk of one that follows.
+func (m *Machine) countSlow() {
+	if p := m.up(); p != nil && p.ready.Load() {
+		if _, leads := p.node.Store().LeaderTerm(); !leads {
+			m.f.count("fault: slow follower")
 		}
 	}
 }

@@ -40,8 +40,10 @@ func Run(cfg Config) *Report {
 	f.calm(ctx)
 	f.settleDown(ctx)
 	f.final(ctx)
-	f.monthLater(ctx)
-	f.backup(ctx)
+	if cfg.Wide {
+		f.monthLater(ctx)
+		f.backup(ctx)
+	}
 	f.stop()
 	return f.report()
 }

@@ -64,7 +64,7 @@ func (m *Machine) speak(ctx context.Context, s *launcher.Spec, rng *rand.Rand, a
 	if pass(ctx, after/2) != nil {
 		return 1
 	}
-	if rng.IntN(8) == 0 {
+	if m.f.cfg.Wide && rng.IntN(8) == 0 {
 		title := "found by " + s.Run
 		if m.file(ctx, s, secret, &board.CardAdd{Board: "web", SubtaskOf: s.Card, CardFields: board.CardFields{Title: &title}}) {
 			m.f.count("session filed a card")
@@ -81,6 +81,9 @@ func (m *Machine) speak(ctx context.Context, s *launcher.Spec, rng *rand.Rand, a
 	}
 	if m.say(ctx, s, secret, event, payload) {
 		m.f.count("session said " + event)
+		return 0
+	}
+	if !m.f.cfg.Wide {
 		return 0
 	}
 	event, payload = "specify", map[string]any{"title": "a clear one", "body": "how to see it"} // it was started on an idea
