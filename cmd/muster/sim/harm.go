@@ -59,8 +59,12 @@ func (h *harm) spare() bool {
 func (h *harm) strike() {
 	if h.f.cfg.Wide && h.rng.IntN(20) == 0 {
 		h.halt()
-		return
+	} else {
+		h.fault()
 	}
+}
+
+func (h *harm) fault() {
 	f, v := h.f, h.victim()
 	say := func(what string) { f.count("fault: " + what); f.note("%s: %s", v.Name, what) }
 	switch h.rng.IntN(20) {
