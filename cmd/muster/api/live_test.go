@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -250,5 +251,48 @@ func TestChart(t *testing.T) {
 	x := decode[struct{ SVG string }](t, w)
 	if !strings.HasPrefix(x.SVG, "<svg") || strings.Contains(x.SVG, "script>") {
 		t.Errorf("%.200s", x.SVG)
+	}
+}
+
+// The client's live view gives each message with its kind, and says why it has ended: refused, left, or the node is gone.
+func TestClientFollowsALiveView(t *testing.T) {
+	f := apitest.Story()
+	h := api.Handler(f, api.DoorUser, nil)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(api.AsPerson(r.Context(), "ann")))
+	}))
+	t.Cleanup(srv.Close)
+	c := &api.Client{Dial: func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", srv.Listener.Addr().String())
+	}}
+	var kinds []string
+	err := c.Live(context.Background(), "default", func(kind string, env api.Envelope) bool {
+		kinds = append(kinds, kind)
+		if kind == "board" {
+			title := "one"
+			f.Must(apitest.Manager(), board.VCardAdd, board.CardAdd{Board: "default", CardFields: board.CardFields{Title: &title}})
+		}
+		if kind != "cards" {
+			return true
+		}
+		x, err := api.Decode[api.LiveCards](&api.Answer{Data: env.Data}, nil)
+		if err != nil || len(x.List) != 1 || x.List[0].Title != "one" {
+			t.Errorf("%+v (%v)", x, err)
+		}
+		return false
+	})
+	if err != nil || len(kinds) == 0 || kinds[0] != "board" {
+		t.Errorf("%v, ended with %v", kinds, err)
+	}
+	if err := c.Live(context.Background(), "nowhere", func(string, api.Envelope) bool { return true }); board.CodeOf(err) != board.NotFound {
+		t.Errorf("of a board that is not there: %v", err)
+	}
+	err = c.Live(context.Background(), "default", func(string, api.Envelope) bool { srv.CloseClientConnections(); return true })
+	if board.CodeOf(err) != board.Unavailable {
+		t.Errorf("cut off: %v", err)
+	}
+	ctx, leave := context.WithCancel(context.Background())
+	if err := c.Live(ctx, "default", func(string, api.Envelope) bool { leave(); return true }); err != nil {
+		t.Errorf("who leaves is told %v", err)
 	}
 }

@@ -245,7 +245,7 @@ Exit codes: 0 done; 1 refused, failed, or waited for in vain; 2 the call is wron
 		verbs     []*cobra.Command
 	}{
 		{"work", "Cards:", append([]*cobra.Command{a.cardCmd(), a.startCmd(), a.whyCmd(), a.waitCmd(), a.logCmd(), a.attachCmd(), a.shellCmd(), a.diffCmd(), a.runsCmd(), a.contextCmd()}, a.sayCmds()...)},
-		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.webCmd(), a.workflowCmd(), a.eventsCmd(), a.agentCmd(), a.dispatchCmd()}},
+		{"board", "Boards:", []*cobra.Command{a.boardCmd(), a.webCmd(), a.tuiCmd(), a.workflowCmd(), a.eventsCmd(), a.agentCmd(), a.dispatchCmd()}},
 		{"tell", "Who is told:", a.tellCmds()},
 		{"fleet", "The fleet:", []*cobra.Command{a.upCmd(), a.joinCmd(), a.stopCmd(), a.restartCmd(), a.leaveCmd(), a.statusCmd(), a.pauseCmd(), a.resumeCmd(), a.nodeCmd(), a.tokenCmd(), a.gcCmd(), a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.recoverCmd(), a.doctorCmd(), a.serviceCmd(), a.metricsCmd()}},
 		{"more", "More:", []*cobra.Command{a.demoCmd(), a.benchCmd(), a.mcpCmd(), a.docsCmd(), a.versionCmd(), a.completionCmd()}},

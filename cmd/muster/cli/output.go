@@ -8,56 +8,17 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/harmless"
 )
 
-// visible makes the control characters of foreign text visible, so that no text
-// can steer a terminal; line ends and tabs stay.
-func visible(s string) string { return escape(s, "\n\t") }
+// visible makes the control characters of foreign text visible; line ends and tabs stay.
+func visible(s string) string { return harmless.Text(s) }
 
 // oneLine is visible text for a table.
-func oneLine(s string) string { return escape(s, "") }
-
-func escape(s, keep string) string {
-	clean := true
-	for _, r := range s {
-		if hidden(r) && !strings.ContainsRune(keep, r) {
-			clean = false
-			break
-		}
-	}
-	if clean && utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case strings.ContainsRune(keep, r) || !hidden(r):
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < 0x80:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-		i += n
-	}
-	return b.String()
-}
-
-// hidden are control characters, and those that reorder or hide what stands beside them.
-func hidden(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || r == 0xfeff || r == 0x200b
-}
+func oneLine(s string) string { return harmless.Line(s) }
 
 // printJSON prints one line of JSON.
 func (a *app) printJSON(v any) {

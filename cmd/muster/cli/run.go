@@ -10,6 +10,7 @@ import (
 
 	"muster/board"
 	"muster/cmd/muster/api"
+	"muster/cmd/muster/harmless"
 )
 
 func (a *app) startCmd() *cobra.Command {
@@ -116,7 +117,7 @@ func (a *app) log(ctx context.Context, card string, number int64, follow, raw bo
 			return err
 		}
 		if x.Surface == "pane" {
-			out.pane = new(paneText)
+			out.pane = new(harmless.Pane)
 		}
 	}
 	lost := time.Time{} // since when nobody answers
@@ -217,13 +218,13 @@ func (a *app) launched(ctx context.Context, card, run string) error {
 type logWriter struct {
 	a    *app
 	raw  bool
-	pane *paneText // of what was drawn on a terminal, unless raw
-	rest []byte    // an unfinished line
+	pane *harmless.Pane // of what was drawn on a terminal, unless raw
+	rest []byte         // an unfinished line
 }
 
 func (w *logWriter) write(b []byte) {
 	if w.pane != nil {
-		w.a.printf("%s", w.pane.write(b))
+		w.a.printf("%s", w.pane.Write(b))
 		return
 	}
 	if w.raw {
@@ -243,7 +244,7 @@ func (w *logWriter) write(b []byte) {
 
 func (w *logWriter) end() {
 	if w.pane != nil {
-		w.a.printf("%s", w.pane.rest())
+		w.a.printf("%s", w.pane.Rest())
 	}
 	if len(w.rest) > 0 {
 		w.a.printf("%s\n", coloured(string(w.rest)))

@@ -1,6 +1,10 @@
 package cli
 
-import "strings"
+import (
+	"strings"
+
+	"muster/cmd/muster/harmless"
+)
 
 // coloured makes control characters visible but for colours (SGR), which can do
 // no harm and end with the line; a carriage return before the line's end is dropped.
@@ -14,10 +18,10 @@ func coloured(s string) string {
 	for {
 		i := strings.Index(s, "\x1b[")
 		if i < 0 {
-			b.WriteString(escape(s, "\t"))
+			b.WriteString(harmless.Keep(s, "\t"))
 			break
 		}
-		b.WriteString(escape(s[:i], "\t"))
+		b.WriteString(harmless.Keep(s[:i], "\t"))
 		n := 2
 		for i+n < len(s) && n < 40 && (s[i+n] >= '0' && s[i+n] <= '9' || s[i+n] == ';' || s[i+n] == ':') {
 			n++
@@ -27,7 +31,7 @@ func coloured(s string) string {
 			painted = true
 			n++
 		} else {
-			b.WriteString(escape(s[i:i+n], "\t"))
+			b.WriteString(harmless.Keep(s[i:i+n], "\t"))
 		}
 		s = s[i+n:]
 	}

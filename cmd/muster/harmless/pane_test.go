@@ -1,4 +1,4 @@
-package cli
+package harmless
 
 import (
 	"strings"
@@ -25,14 +25,14 @@ func TestPaneText(t *testing.T) {
 		{"no text", "\xff\xfe\r\n", "\ufffd\n"},
 		{"cut off in a sequence", "a\r\n\x1b[3", "a\n"},
 	} {
-		var whole, bytes paneText
-		got := whole.write([]byte(c.in))
-		got += whole.rest()
+		var whole, bytes Pane
+		got := whole.Write([]byte(c.in))
+		got += whole.Rest()
 		one := ""
 		for i := range len(c.in) {
-			one += bytes.write([]byte{c.in[i]})
+			one += bytes.Write([]byte{c.in[i]})
 		}
-		one += bytes.rest()
+		one += bytes.Rest()
 		if got != c.want || one != c.want {
 			t.Errorf("%s: %q, byte by byte %q; want %q", c.name, got, one, c.want)
 		}
@@ -45,8 +45,8 @@ func FuzzPaneText(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var p paneText
-		out := p.write(b) + p.rest()
+		var p Pane
+		out := p.Write(b) + p.Rest()
 		if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool { return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f }) {
 			t.Errorf("%q gives %q", b, out)
 		}

@@ -1,4 +1,4 @@
-package cli
+package harmless
 
 import (
 	"strconv"
@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// paneText makes lines of text of what a program drew on a terminal: what moves the cursor to
+// Pane makes lines of text of what a program drew on a terminal: what moves the cursor to
 // another row begins a line, what comes back to the beginning of one writes over it, colours and all
 // other sequences are left out. It reads a stream; the zero value is ready.
-type paneText struct {
+type Pane struct {
 	line  []byte // as it stands
 	last  string // the line before: a screen that is drawn again is not told again
 	over  bool   // what comes next writes over the line
@@ -34,8 +34,8 @@ const (
 	paneSeq  = 64
 )
 
-// write takes what was printed and answers the lines that are whole, each with its end.
-func (p *paneText) write(b []byte) string {
+// Write takes what was printed and answers the lines that are whole, each with its end.
+func (p *Pane) Write(b []byte) string {
 	var out strings.Builder
 	for _, c := range b {
 		switch p.state {
@@ -68,7 +68,7 @@ func (p *paneText) write(b []byte) string {
 	return out.String()
 }
 
-func (p *paneText) escape(c byte) {
+func (p *Pane) escape(c byte) {
 	p.state = panePlain
 	switch c {
 	case '[':
@@ -82,7 +82,7 @@ func (p *paneText) escape(c byte) {
 	}
 }
 
-func (p *paneText) plain(out *strings.Builder, c byte) {
+func (p *Pane) plain(out *strings.Builder, c byte) {
 	switch {
 	case c == 0x1b:
 		p.state = paneEscape
@@ -104,7 +104,7 @@ func (p *paneText) plain(out *strings.Builder, c byte) {
 }
 
 // csi acts on a sequence that moves the cursor.
-func (p *paneText) csi(out *strings.Builder, c byte) {
+func (p *Pane) csi(out *strings.Builder, c byte) {
 	switch c {
 	case 'A', 'B', 'E', 'F', 'H', 'f', 'd', 'J': // another row, or all of them
 		p.end(out, false)
@@ -120,7 +120,7 @@ func (p *paneText) csi(out *strings.Builder, c byte) {
 }
 
 // number is the first parameter of the sequence, 1 without one.
-func (p *paneText) number() int {
+func (p *Pane) number() int {
 	first, _, _ := strings.Cut(string(p.seq), ";")
 	if n, err := strconv.Atoi(first); err == nil && n > 0 {
 		return n
@@ -129,19 +129,19 @@ func (p *paneText) number() int {
 }
 
 // end ends the line; one that the program did not end itself is told when it says something new.
-func (p *paneText) end(out *strings.Builder, own bool) {
+func (p *Pane) end(out *strings.Builder, own bool) {
 	text := strings.TrimRight(strings.ToValidUTF8(string(p.line), "\ufffd"), " ")
 	p.line, p.over = p.line[:0], false
 	if text == "" && !own || text == p.last && (text == "" || !own) {
 		return
 	}
 	p.last = text
-	out.WriteString(escape(text, "\t"))
+	out.WriteString(Keep(text, "\t"))
 	out.WriteByte('\n')
 }
 
-// rest is the line that has no end yet.
-func (p *paneText) rest() string {
+// Rest is the line that has no end yet.
+func (p *Pane) Rest() string {
 	var out strings.Builder
 	p.end(&out, false)
 	return out.String()
