@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,6 +82,8 @@ type liveView struct {
 	node      string // name of this node
 	you       You
 	all       bool            // the board is to be told whole
+	record    bool            // the board's own record was written: with each new card it is, for its id
+	lastBoard string          // what was told of it, without its cards
 	cards     map[string]bool // to be told
 	needs     bool
 	fleet     bool
@@ -197,7 +201,7 @@ func (l *liveView) take() {
 		case board.TFleet, board.TNode:
 			l.fleet = true
 		case board.TBoard:
-			l.fleet, l.all = true, l.all || k.Key == l.slug
+			l.fleet, l.record = true, l.record || k.Key == l.slug
 		default:
 			l.fleet = l.fleet || k.Table == board.THeld
 			l.needs = l.needs || k.Table == board.TNeed
@@ -213,9 +217,15 @@ func (l *liveView) take() {
 
 // tell writes what is noted.
 func (l *liveView) tell(ctx context.Context) (wrote bool, err error) {
+	if l.record && !l.all {
+		if l.all, err = l.another(ctx); err != nil {
+			return false, err
+		}
+		l.record = false
+	}
 	if l.all {
 		clear(l.cards)
-		l.all, wrote = false, true
+		l.all, l.record, wrote = false, false, true
 		err = l.board(ctx)
 	} else if len(l.cards) > 0 {
 		wrote, err = l.some(ctx)
@@ -246,12 +256,10 @@ func (l *liveView) board(ctx context.Context) error {
 			return err
 		}
 		x.Board, l.you = BoardOf(v, b, true), l.youIn(v)
+		l.lastBoard = identity(BoardOf(v, b, false))
 		x.You = l.you
 		if w, err := l.h.flows.Of(v, b); err == nil {
-			x.Profiles = x.Profiles[:0]
-			for name := range w.Profiles {
-				x.Profiles = append(x.Profiles, name)
-			}
+			x.Profiles = slices.Sorted(maps.Keys(w.Profiles))
 			for _, name := range w.Order {
 				x.Columns = append(x.Columns, LiveStatus{Name: name, Stored: w.StoredAs(name), Run: w.HasRun(name)})
 			}
