@@ -21,7 +21,7 @@ FIRST    ?= 1
 TIME     ?= 60s
 BUSY     ?= 10m
 
-.PHONY: help build demo test browser lint rules fuzz mutants coverage model chaos prove-1 prove-3 prove-4 prove-7 prove-hang harness harness-install harness-newest bench cross docs dist clean
+.PHONY: help build demo test browser lint rules rules-all fuzz mutants coverage model chaos prove-1 prove-3 prove-4 prove-7 prove-hang harness harness-install harness-newest bench cross docs dist clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -29,6 +29,7 @@ help:
 	@echo 'make test      format, vet, staticcheck, all tests; ends with what was skipped and why'
 	@echo 'make browser   the page in Chromium against real nodes; pictures in $(SHOTS)'
 	@echo 'make rules     breaks the product in $(RULES) ways that testdata/rules names, and shows the test that sees each'
+	@echo 'make rules-all breaks it in every way that is named there, many in one build'
 	@echo 'make mutants   applies each patch of testdata/mutants to a copy of the tree and shows the test that sees it'
 	@echo 'make coverage  what the simulation alone executes of board, raftstore and scheduler, and which functions it never does; at least $(COVERED) %'
 	@echo 'make fuzz      $(FUZZ) of hostile input for each fuzz target of what reads from the network or from a person'
@@ -68,6 +69,9 @@ browser:
 
 rules:
 	$(GO) run ./cmd/rules -n $(RULES) -seed $(SEED)
+
+rules-all:
+	$(GO) run ./cmd/rules -all -together -limit 10m
 
 mutants:
 	$(GO) run ./cmd/rules -mutants testdata/mutants -limit 10m

@@ -3,9 +3,7 @@ package board
 import (
 	"fmt"
 	"math"
-	"slices"
 
-	"muster/board/rule"
 	"muster/board/workflow"
 )
 
@@ -32,6 +30,9 @@ func (st *step) claimRun(a *workflow.Claim) *Error {
 	p, err := st.claimProfile(role)
 	if err != nil {
 		return err
+	}
+	if st.s.node == nil { // only now: a card that nobody would work is not told to look for a machine
+		return st.noMachine()
 	}
 	slot, rerr := st.s.slotOf(spec)
 	if named := st.f.Start.Slot; named != "" {
@@ -100,13 +101,17 @@ func (st *step) claimable() (*workflow.RunSpec, *Error) {
 		return nil, Errorf(Conflict, "card %s is worked already, by run %s", c.ID, c.Run).WithCheck("running")
 	case spec == nil:
 		return nil, Errorf(Refused, "card %s: event %q claims a run for %q, which runs nothing", c.ID, st.f.Event, st.to).WithCheck("run_status")
-	case st.f.Start == nil || st.s.node == nil:
-		return nil, Errorf(Refused, "card %s: a session needs a machine to run on", c.ID).WithCheck("start").WithHint("use: muster start %s", c.ID)
+	case st.f.Start == nil:
+		return nil, st.noMachine()
 	}
 	if st.f.Force {
 		return spec, nil
 	}
 	return spec, pausedFor(t, b, c)
+}
+
+func (st *step) noMachine() *Error {
+	return Errorf(Refused, "card %s: a session needs a machine to run on", st.c.ID).WithCheck("start").WithHint("use: muster start %s", st.c.ID)
 }
 
 // pausedFor refuses a claim while the fleet or the card's board is paused (M-16).
@@ -143,7 +148,7 @@ func (st *step) claimProfile(role string) (*workflow.Profile, *Error) {
 		return nil, err
 	}
 	if name == "" || name == p.Name {
-		if st.c.Assignee == "" && st.followsAssignee(role) {
+		if st.c.Assignee == "" && st.s.followsAssignee(role) {
 			st.assign(p, object("assignee", p.Name, "source", "role "+role))
 		}
 		return p, nil
@@ -155,14 +160,10 @@ func (st *step) claimProfile(role string) (*workflow.Profile, *Error) {
 	st.instead = p.Name
 	said := object("profile", q.Name, "instead_of", p.Name, "why", why.What+" is rate limited until "+clockText(why.Until))
 	st.t.event(st.c, Event{Kind: "fallback", Actor: Platform(), Payload: said})
-	if st.followsAssignee(role) {
+	if st.s.followsAssignee(role) {
 		st.assign(q, object("assignee", q.Name, "source", fmt.Sprintf("fallback of %q", p.Name)))
 	}
 	return q, nil
-}
-
-func (st *step) followsAssignee(role string) bool {
-	return st.wf.Roles[role] == nil || slices.ContainsFunc(st.wf.Roles[role].Reads(), func(r rule.Read) bool { return r.Name == "card.assignee" })
 }
 
 func (st *step) assign(p *workflow.Profile, payload []byte) {

@@ -100,7 +100,7 @@ func TestClaimChecksEverythingAgain(t *testing.T) {
 				return nil
 			})
 		}},
-		{"nobody plays the role", "unassigned", "implementer", false, func(w *world, id string) { w.set(id, func(c *Card) { c.Assignee = "" }) }},
+		{"nobody is to work it", "unassigned", "assigned to no profile", false, func(w *world, id string) { w.set(id, func(c *Card) { c.Assignee = "" }) }},
 		{"no such profile", "profile", "sh", false, func(w *world, id string) { w.set(id, func(c *Card) { c.Assignee = "sj" }) }},
 		{"the harness is not there", "harness", "claude-code", false, func(w *world, id string) { w.set(id, func(c *Card) { c.Assignee = "claude" }) }},
 		{"a pane", "surface", "pane", false, func(w *world, id string) { w.set(id, func(c *Card) { c.Assignee = "claude-pane" }) }},
@@ -156,6 +156,12 @@ func TestStartNeedsAMachine(t *testing.T) {
 	w := newWorld(t, commands)
 	id := w.add("x", func(c *Card) { c.Assignee = "sh" })
 	_, err := w.fire(id, "start", manager)
+	refused(t, err, "start", "machine")
+	w.set(id, func(c *Card) { c.Assignee = "" }) // what is said first is what a person can do about
+	_, err = w.firing(id, firing{Event: "start", Actor: manager, Start: &startCtx{}})
+	refused(t, err, "unassigned", "assigned to no profile")
+	w.set(id, func(c *Card) { c.Assignee = "sh" })
+	_, err = w.firing(id, firing{Event: "start", Actor: manager, Start: &startCtx{}})
 	refused(t, err, "start", "machine")
 	_, err = w.firing(id, firing{Event: "start", Actor: manager, Start: &startCtx{Node: "n-none"}})
 	refused(t, err, "machine", "n-none")

@@ -2,8 +2,10 @@ package board
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"muster/board/rule"
 	"muster/board/workflow"
 )
 
@@ -152,10 +154,19 @@ func (s *Scope) profileOf(role string) (*workflow.Profile, *Error) {
 		return nil, ruleError("card "+s.card.ID, err)
 	}
 	if name == "" {
-		return nil, Errorf(Refused, "card %s: no profile is set for the role %q", s.card.ID, role).WithCheck("unassigned").
-			WithHint("give it a profile: muster card edit %s --assignee PROFILE; or set params.default_assignee", s.card.ID)
+		if s.followsAssignee(role) {
+			return nil, Errorf(Refused, "card %s: it is assigned to no profile, and its board gives none by default", s.card.ID).WithCheck("unassigned").
+				WithHint("give it one: muster card edit %s --assignee PROFILE; or for the whole board: muster board set %s params.default_assignee=PROFILE", s.card.ID, s.board.Slug)
+		}
+		return nil, Errorf(Refused, "card %s: its board names no profile for the work of its %s", s.card.ID, role).WithCheck("unassigned").
+			WithHint("see under roles: muster workflow show %s", s.board.Slug)
 	}
 	return s.profileNamed(name)
+}
+
+// followsAssignee tells that who plays the role depends on whom the card is assigned to.
+func (s *Scope) followsAssignee(role string) bool {
+	return s.wf.Roles[role] == nil || slices.ContainsFunc(s.wf.Roles[role].Reads(), func(r rule.Read) bool { return r.Name == "card.assignee" })
 }
 
 func (s *Scope) profileNamed(name string) (*workflow.Profile, *Error) {

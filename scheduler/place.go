@@ -3,6 +3,7 @@ package scheduler
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster/board"
@@ -183,11 +184,31 @@ func combine(why []reason, nodes int) reason {
 		return reason{Check: best.Check, Text: clip(strings.Join(all, "; "), 280), Until: until}
 	}
 	text := best.Text
-	if n := len(why) - 1; n > 0 {
-		text += fmt.Sprintf("; %d other machine(s) take it neither", n)
+	if len(all) > 1 {
+		text += noOther
 	}
 	return reason{Check: best.Check, Text: text, Until: until}
 }
+
+// noOther ends a reason where other machines have reasons of their own.
+const noOther = "; no other machine takes it"
+
+// others are the reasons of the other machines, where they are few enough to be told.
+func (r *reason) others() string {
+	var list []string
+	for _, x := range r.each {
+		if x.Text+noOther != r.Text && !slices.Contains(list, x.Text) {
+			list = append(list, x.Text)
+		}
+	}
+	if len(list) > maxOthers {
+		return ""
+	}
+	return strings.Join(list, "; ")
+}
+
+// maxOthers bounds the reasons of other machines that an answer tells.
+const maxOthers = 3
 
 func clip(s string, n int) string {
 	if len(s) <= n {

@@ -185,6 +185,9 @@ func (a *WhyAnswer) readings(in Input, room *board.Room, c *board.Card) {
 			for _, x := range why.each {
 				says[x.node] = x
 			}
+			if rest := why.others(); rest != "" && a.Text == why.Text {
+				a.Text = strings.TrimSuffix(a.Text, noOther) + "; " + rest
+			}
 		}
 	}
 	m := map[string]any{}

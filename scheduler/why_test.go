@@ -42,6 +42,13 @@ func TestWhySaysWhatToType(t *testing.T) {
 
 	r.person(board.VDrain, board.Drain{Node: "borea"})
 	fix(bound, "drain", "muster node undrain", "muster move "+bound+" --machine any")
+	estop := r.state("n-atlas")
+	estop.Estop = true
+	r.set("n-atlas", estop)
+	if a, _ := Why(r.input(), free, true); !strings.Contains(a.Text, "atlas") || !strings.Contains(a.Text, "borea") || strings.Contains(a.Text, noOther) {
+		t.Errorf("two machines refuse it for two reasons, and it says %q", a.Text)
+	}
+	r.online("atlas")
 	r.person(board.VDrain, board.Drain{Node: "borea", End: true})
 	r.set("n-borea", board.Reading{State: board.NodeUnknown})
 	fix(bound, "machine_unknown", "bring the machine back", "muster move "+bound+" --machine any")

@@ -18,6 +18,7 @@ type options struct {
 	seed        uint64
 	area, id    string
 	all         bool
+	together    bool
 	check, list bool
 	mutants     string
 	limit       time.Duration
@@ -31,6 +32,7 @@ func main() {
 	flag.StringVar(&o.area, "area", "", "only these areas, with commas")
 	flag.StringVar(&o.id, "id", "", "only rows of this ID")
 	flag.BoolVar(&o.all, "all", false, "every row")
+	flag.BoolVar(&o.together, "together", false, "rows share one build where they can: much faster for many of them")
 	flag.BoolVar(&o.check, "check", false, "only look whether the edits still fit the files")
 	flag.BoolVar(&o.list, "list", false, "list the rows without an edit")
 	flag.StringVar(&o.mutants, "mutants", "", "try the patches of this folder instead of rows")
@@ -82,7 +84,11 @@ func run(ctx context.Context, w io.Writer, root string, o options) (bad int, err
 	if o.check || o.list {
 		return bad, nil
 	}
-	tried, err := tryRows(ctx, w, root, chosen(w, can, o), o.limit)
+	try := tryRows
+	if o.together {
+		try = tryTogether
+	}
+	tried, err := try(ctx, w, root, chosen(w, can, o), o.limit)
 	return bad + tried, err
 }
 

@@ -168,7 +168,7 @@ func (t *tree) goTest(ctx context.Context, dir string, tests []string, limit tim
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-timeout", limit.String(), "-run", "^("+strings.Join(slices.Compact(names), "|")+")$", "./"+dir)
+	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-vet=off", "-ldflags=-w", "-timeout", limit.String(), "-run", "^("+strings.Join(slices.Compact(names), "|")+")$", "./"+dir)
 	c.Dir = t.root
 	b, err := c.CombinedOutput()
 	return string(b), err != nil

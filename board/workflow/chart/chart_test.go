@@ -214,7 +214,7 @@ func sound(t testing.TB, name string, g *Graph) picture {
 func TestDefaultPicture(t *testing.T) {
 	g := standard(t)
 	p := sound(t, "default", g)
-	if len(g.Statuses) != 12 || p.width > 1200 || p.height > 1400 {
+	if len(g.Statuses) != 12 || p.width > 1200 || p.height > 1600 {
 		t.Errorf("%d statuses on %v x %v", len(g.Statuses), p.width, p.height)
 	}
 	if !strings.Contains(p.style, "@media (prefers-color-scheme: dark)") {

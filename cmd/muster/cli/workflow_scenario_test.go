@@ -56,10 +56,10 @@ func TestWorkflowTest(t *testing.T) {
 		t.Errorf("beside: %q", out)
 	}
 	out := w.ok("workflow", "test", flow, "--coverage")
-	if !strings.Contains(out, "not taken  statuses.ready.on.shelve[0]") || !strings.Contains(out, "0 of 1 transitions taken\nand 1 of 50 that it inherits (--all)\n") {
+	if !strings.Contains(out, "not taken  statuses.ready.on.shelve[0]") || !strings.Contains(out, "0 of 1 transitions taken\nand 1 of 51 that it inherits (--all)\n") {
 		t.Errorf("coverage: %s", out)
 	}
-	if out := w.ok("workflow", "test", flow, "--coverage", "--all"); !strings.Contains(out, "taken   1  statuses.running.on.complete[0]    default line ") || !strings.Contains(out, "1 of 51 transitions taken\n") {
+	if out := w.ok("workflow", "test", flow, "--coverage", "--all"); !strings.Contains(out, "taken   1  statuses.running.on.complete[0]    default line ") || !strings.Contains(out, "1 of 52 transitions taken\n") {
 		t.Errorf("coverage of all: %s", out)
 	}
 	bad := w.write("bad.yaml", strings.Replace(soloStory, "{status: done}", "{status: review}", 1))
