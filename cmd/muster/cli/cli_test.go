@@ -146,8 +146,8 @@ func (c *call) end(t *testing.T) int {
 	case code := <-c.code:
 		c.code <- code
 		return code
-	case <-time.After(20 * time.Second):
-		t.Fatalf("still running after 20 s\n%s\n%s", c.out, c.err)
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("still running after two minutes\n%s\n%s", c.out, c.err)
 		return -1
 	}
 }
