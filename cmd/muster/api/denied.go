@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -23,8 +24,22 @@ func (h *handler) denied(c caller, err error) {
 	}
 	kind := board.Denial(e)
 	if d, ok := h.b.(Denier); ok && kind != "" {
-		d.Denied(kind, orElse(c.actor.Name, "a stranger"), e.Message)
+		d.Denied(kind, orElse(h.bearer(c), "a stranger"), e.Message)
 	}
+}
+
+// bearer is who asked, by the name of the token that was shown where the state knows it.
+func (h *handler) bearer(c caller) string {
+	if h.door != DoorToken || c.secret == "" {
+		return c.actor.Name
+	}
+	_ = h.look(context.Background(), func(v board.View) error {
+		if k := board.GetToken(v, board.HashSecret(c.secret)); k != nil {
+			c.actor.Name = k.Who()
+		}
+		return nil
+	})
+	return c.actor.Name
 }
 
 // refuse answers a request that is not wrapped, and tells of a denial.

@@ -201,7 +201,9 @@ func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
 	var msg joinMsg
 	err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&msg)
 	if err != nil || !shown || msg.Node.ID != string(peer) || string(mesh.IDOfKey(msg.Node.Key)) != msg.Node.ID {
-		answer(nil, board.Errorf(board.Refused, "a machine joins by showing its own key"))
+		err := board.Errorf(board.Refused, "a machine joins by showing its own key").WithCheck(board.CheckToken)
+		n.deny("a machine at "+r.RemoteAddr, err)
+		answer(nil, err)
 		return
 	}
 	if msg.Again && n.trust.has(peer) {
