@@ -124,7 +124,7 @@ func (a *app) log(ctx context.Context, card string, number int64, follow, raw bo
 	path := "/v1/runs/" + url.PathEscape(run) + "/log"
 	for from := int64(0); ; {
 		q := url.Values{"from": {fmt.Sprint(from)}}
-		if follow {
+		if follow && lost.IsZero() { // after a loss the first answer is news, also without a line in it
 			q.Set("wait", "true")
 		}
 		ans, err := a.get(ctx, path, q)

@@ -225,17 +225,19 @@ func (f feedSub) Take() ([]scheduler.Key, bool) {
 // ReadLog reads a run's log on the node that has it.
 func (b backend) ReadLog(ctx context.Context, run string, from int64, most int, wait bool) (api.LogChunk, error) {
 	n := b.n
-	var where string
+	var where, name string
 	err := n.store.View(func(v board.View) error {
 		r := board.GetRun(v, run)
 		if r == nil {
 			return board.Errorf(board.NotFound, "no run %q", run).WithHint("see: muster runs CARD")
 		}
 		where = r.Node
-		if board.GetNode(v, where) == nil {
+		at := board.GetNode(v, where)
+		if at == nil {
 			return board.Errorf(board.NotFound, "the log of run %s is on the machine that ran it, which is not in the fleet's list: it was removed, or the fleet was restored from a backup", run).
 				WithHint("it is in that machine's data folder, under runs/%s, if it is anywhere", run)
 		}
+		name = at.Name
 		return nil
 	})
 	if err != nil {
@@ -260,7 +262,7 @@ func (b backend) ReadLog(ctx context.Context, run string, from int64, most int, 
 		case errors.As(err, &said) && said.Code == mesh.CodeInternal: // it answers, and that is what it says
 			return api.LogChunk{}, board.Errorf(board.Internal, "log of run %s: %s", run, said.Text)
 		}
-		return api.LogChunk{}, board.Errorf(board.Unavailable, "run %s is on a machine that does not answer: %v", run, err).WithHint("see: muster status")
+		return api.LogChunk{}, board.Errorf(board.Unavailable, "run %s is on %s, which does not answer: %v", run, name, err).WithHint("see: muster status")
 	}
 	return api.LogChunk(a), nil
 }
