@@ -156,6 +156,9 @@ func TestDeclaringIsCompareAndSet(t *testing.T) {
 		t.Errorf("bumped twice: %v, %v", bump, late)
 	}
 	f.must(f.person(VAgentEnd), AgentEnd{Agent: bump["id"].(string)})
+	if res := f.do(f.person(VAgentDeclare), AgentDeclare{Card: card, ID: first["id"].(string)}); code(res) != Refused || res.Err.Check != "agent_ended" {
+		t.Errorf("the id of an agent that has ended, again: %v", res.Err)
+	}
 	if third := declare(AgentDeclare{Next: 1}); third["id"] != bump["id"] || third["state"] != "ended" {
 		t.Errorf("a bump from generation 1, when 2 has ended too: %v", third)
 	}

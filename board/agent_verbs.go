@@ -49,6 +49,8 @@ func (t *tx) mintedID(id, key string) *Error {
 		return Errorf(Invalid, "%q is no id of an agent: ag- and 12 to 40 lower-case letters and digits", clip(id, 60))
 	case a != nil && a.Key != key:
 		return Errorf(Conflict, "the id %s is that of another agent (%s)", id, a.StableKey())
+	case a != nil && a.over():
+		return Errorf(Refused, "agent %s has ended: an id is never given again", id).WithCheck("agent_ended").WithHint("ask with a new id, or without one")
 	}
 	return nil
 }

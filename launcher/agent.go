@@ -75,7 +75,7 @@ func (r *Reconciler) readyMemory(ctx context.Context, a *board.SpecAgent, run st
 		return home, fmt.Sprintf(" Your newest memory (%s) could not be brought to this machine: %v. What is in your folder now is older, or nothing; the snapshot is not lost: muster agent memory %s log.", a.About, err, a.ID), nil
 	}
 	if _, err := s.Take(ctx, home); err != nil { // what is here was never told of: it stays as a snapshot, or else as a folder
-		aside := home + ".aside-" + run
+		aside := home + asideMark + run
 		r.log.Warn("no snapshot of what an agent's folder held before: the folder is set aside", "agent", a.ID, "folder", aside, "err", err)
 		if err := os.Rename(home, aside); err != nil {
 			return "", "", fmt.Errorf("what the agent's folder holds cannot be set aside: %w", err)
@@ -255,26 +255,4 @@ func (r *Reconciler) dropCopy(s *Spec) {
 	}
 	_ = os.RemoveAll(s.AgentHome)
 	_ = os.Remove(s.AgentHome + ".base")
-}
-
-// gcMemory lets snapshots go that neither an agent nor a run of the state names.
-func (r *Reconciler) gcMemory() error {
-	var keep []string
-	err := r.cfg.View(func(v board.View) error {
-		board.EachAgent(v, func(a *board.Agent) bool {
-			for _, m := range board.MemoriesOf(v, a) {
-				keep = append(keep, m.Hash)
-			}
-			return true
-		})
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	bases, err := filepath.Glob(filepath.Join(r.cfg.Dir, "agents", "*.base"))
-	for _, b := range bases {
-		keep = append(keep, baseOf(strings.TrimSuffix(b, ".base")))
-	}
-	return errors.Join(err, r.snapshots().Sweep(keep, memoryYoung))
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muster/board"
 	"muster/launcher/memory"
@@ -80,5 +81,34 @@ func TestWhatAFolderHeldIsKept(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(home+".aside-d-1.3", "notes"))
 	if err != nil || string(b) != "more" {
 		t.Errorf("what no snapshot can hold is kept as %q, %v", b, err)
+	}
+}
+
+// M-37: the folder of an agent that has left the state goes; not that of one that is known, that a run has, or that is young.
+func TestFoldersOfAgentsThatLeft(t *testing.T) {
+	r := folders(t)
+	for _, name := range []string{"ag-aaaaaaaaaaaa", "ag-bbbbbbbbbbbb", "ag-cccccccccccc", "ag-cccccccccccc.d-1.2", "ag-dddddddddddd.aside-d-1.3", "else"} {
+		home := filepath.Join(r.cfg.Dir, "agents", name)
+		must(t, os.MkdirAll(home, 0o700))
+		must(t, os.WriteFile(filepath.Join(home, "notes"), nil, 0o600))
+		must(t, setBase(home, "x"))
+	}
+	left := func() string {
+		l, err := filepath.Glob(filepath.Join(r.cfg.Dir, "agents", "*"))
+		must(t, err)
+		for i := range l {
+			l[i] = filepath.Base(l[i])
+		}
+		return strings.Join(l, " ")
+	}
+	all := left()
+	known, used := map[string]bool{"ag-aaaaaaaaaaaa": true}, map[string]bool{"ag-cccccccccccc.d-1.2": true}
+	must(t, r.dropFolders(known, used, time.Now().Add(-time.Hour)))
+	if got := left(); got != all {
+		t.Errorf("of what is young stays: %s", got)
+	}
+	must(t, r.dropFolders(known, used, time.Now().Add(time.Hour)))
+	if got := left(); got != "ag-aaaaaaaaaaaa ag-aaaaaaaaaaaa.base ag-cccccccccccc.d-1.2 ag-cccccccccccc.d-1.2.base ag-dddddddddddd.aside-d-1.3 ag-dddddddddddd.aside-d-1.3.base else else.base" {
+		t.Errorf("left: %s", got)
 	}
 }

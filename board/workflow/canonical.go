@@ -73,7 +73,13 @@ func nullCounts(path []string) bool {
 	return path[0] == "params" && len(path) >= 2 || path[0] == "profiles" && len(path) >= 3
 }
 
-// writeString quotes a string so that both JSON and YAML read it back.
+// Quote is a text in quotes that both JSON and YAML read back.
+func Quote(s string) string {
+	var b strings.Builder
+	writeString(&b, s)
+	return b.String()
+}
+
 func writeString(b *strings.Builder, s string) {
 	b.WriteByte('"')
 	for _, r := range s {

@@ -68,6 +68,9 @@ type Backend interface {
 	Terminal(ctx context.Context, q TermAsk) (tty.Opened, net.Conn, error)
 	// Diff is what a card has changed, from the machine that has its workspace.
 	Diff(ctx context.Context, card string, stat bool) (*Diff, error)
+	// MemoryFiles lists a snapshot of an agent's folder ("" is the newest), and MemoryChunk reads a piece of a file of it, from whatever machine has it.
+	MemoryFiles(ctx context.Context, agent, hash string) (MemoryFiles, error)
+	MemoryChunk(ctx context.Context, agent, hash, path string, from int64) (MemoryChunk, error)
 	// Mirror waits until all that this machine knows of a board is in the repository that it mirrors it to.
 	Mirror(ctx context.Context, slug string) (Mirror, error)
 	// Gc lets the workspaces of this machine go that no card needs, and lists all.

@@ -72,6 +72,8 @@ func (h *handler) routes() []route {
 		{get, "/v1/runs/{id}/log", atAll, "A piece of a run's log, from a byte on; with wait, when there is more.", asks{"from": number(0), "wait": truth}, nil, LogChunk{}, "", h.logs, nil, nil},
 		{get, "/v1/agents", atAll, "Agents that outlive their sessions; with all, those that have ended too.", asks{"all": truth}, nil, []Agent{}, "", people(h.agents), nil, nil},
 		{get, "/v1/agents/{id...}", atAll, "An agent, by id or key.", nil, nil, AgentDetail{}, "", people(h.agent), nil, nil},
+		{get, "/v1/memory", atPeople, "The files of a snapshot of an agent's folder; without a hash of its newest.", memoryAsks, nil, MemoryFiles{}, "", nil, people(h.memory), nil},
+		{get, "/v1/memory/file", atPeople, "A piece of a file of a snapshot, from a byte on.", chunkAsks, nil, MemoryChunk{}, "", nil, people(h.memoryChunk), nil},
 		{get, "/v1/organisations", atAll, "Organisations whose directories are told of the fleet's agents, and what waits for them.", nil, nil, []Organisation{}, "", people(h.organisations), nil, nil},
 		{get, "/v1/kinds", atAll, "Kinds of events.", asks{"board": anyText}, nil, []string{}, "", h.kinds, nil, nil},
 		{get, "/v1/events", atAll, "Events after a cursor: a page of them; with follow, a stream of lines (application/x-ndjson), or of server-sent events by Accept. since=now begins with the next.",

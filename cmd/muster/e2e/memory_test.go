@@ -96,6 +96,19 @@ func TestMemoryFollowsTheCard(t *testing.T) {
 		t.Errorf("its snapshot is on %s, which is away, and the session was told:\n%s", b.name, text)
 	}
 	b.start()
+	out := filepath.Join(dir, "out")
+	if stdout, stderr, code := a.run("agent", "memory", card, "export", out); code != 0 {
+		t.Errorf("export: %s%s", stdout, stderr)
+	}
+	if text, err := os.ReadFile(filepath.Join(out, "notes")); err != nil || !strings.HasPrefix(string(text), strings.Join([]string{a.name, b.name, c.name}, "\n")+"\n") {
+		t.Errorf("exported: %q, %v", text, err)
+	}
+	if _, _, code := a.run("agent", "memory", card, "export", out); code != 2 {
+		t.Errorf("export into a folder that is not empty: exit %d", code)
+	}
+	if stdout, stderr, code := a.run("agent", "memory", card, "diff"); code != 0 || !strings.Contains(stdout, "changed  notes (") {
+		t.Errorf("diff: %s%s", stdout, stderr)
+	}
 	d, err := f.leader().card(card)
 	if err != nil || len(d.Agents) != 1 {
 		t.Fatalf("agents of the card: %+v, %v", d.Agents, err)

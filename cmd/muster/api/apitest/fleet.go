@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -328,6 +329,26 @@ func (f *Fleet) Gc(_ context.Context, o api.GcOptions) ([]api.GcItem, error) {
 	return []api.GcItem{{Card: "d-1", Kind: "worktree", Path: "/work/d-1", Size: 1 << 20, Gone: true},
 		{Card: "d-2", Kind: "scratch", Path: "/work/d-2", Size: 10, Gone: o.Scratch, Why: "1 file is nowhere else"}}, nil
 }
+
+// MemoryFiles implements api.Backend: each agent has kept one file.
+func (f *Fleet) MemoryFiles(_ context.Context, agent, hash string) (api.MemoryFiles, error) {
+	sum := board.HashSecret(memoryText)
+	if !strings.HasPrefix(sum, hash) {
+		return api.MemoryFiles{}, board.Errorf(board.NotFound, "agent %s has no snapshot %s", agent, hash)
+	}
+	return api.MemoryFiles{Agent: agent, Hash: sum, Files: []api.MemoryFile{{Path: "notes", Size: int64(len(memoryText)), SHA256: sum}}}, nil
+}
+
+// MemoryChunk implements api.Backend.
+func (f *Fleet) MemoryChunk(_ context.Context, agent, _, path string, from int64) (api.MemoryChunk, error) {
+	if path != "notes" {
+		return api.MemoryChunk{}, board.Errorf(board.NotFound, "agent %s has no file %q", agent, path)
+	}
+	from = min(from, int64(len(memoryText)))
+	return api.MemoryChunk{Chunk: []byte(memoryText[from:]), Next: int64(len(memoryText)), EOF: true}, nil
+}
+
+const memoryText = "what was learned\n"
 
 // Serve opens the fleet's two sockets in a folder, as a node does.
 func (f *Fleet) Serve(dir string) (*api.Server, error) {
