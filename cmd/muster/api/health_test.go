@@ -174,7 +174,11 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		case "/v1/runs/{id}/log", "/v1/agents/{id...}":
 			continue // there is none
 		}
-		a, err := c.Get(t.Context(), asked, url.Values{})
+		q := url.Values{}
+		if path == "/v1/memory/file" {
+			q.Set("path", "notes")
+		}
+		a, err := c.Get(t.Context(), asked, q)
 		if err != nil {
 			t.Errorf("%s: %v", asked, err)
 			continue

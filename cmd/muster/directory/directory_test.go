@@ -130,7 +130,8 @@ func TestCredentials(t *testing.T) {
 		}
 		return s.Declare(t.Context(), directory.DeclarationOf(ann))
 	}
-	for text, want := range map[string]string{"": "cannot be read", "two words": "holds no token", "wrong-token": "401"} {
+	for _, x := range [][2]string{{"", "cannot be read"}, {"two words", "holds no token"}, {"wrong-token", "401"}} {
+		text, want := x[0], x[1]
 		if err := try(text, 0o600); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "wrong-token") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

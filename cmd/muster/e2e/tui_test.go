@@ -52,6 +52,22 @@ func (s *screenT) types(text string) {
 	s.tmux("send-keys", "-t", "u", "-l", text)
 }
 
+// attaches attaches to the card that is looked at. A run is shown as running a moment before its pane is open: who comes that early is
+// told, and asks again.
+func (s *screenT) attaches() {
+	s.t.Helper()
+	s.keys("A")
+	within(s.t, patience, "attached", func() (bool, string) {
+		now := s.text()
+		if strings.Contains(now, "no open pane") {
+			s.keys("Escape")
+			s.sees("A attach")
+			s.keys("A")
+		}
+		return strings.Contains(now, "Ctrl-]"), "\n" + now
+	})
+}
+
 // sees waits until all of the texts are on the screen.
 func (s *screenT) sees(texts ...string) {
 	s.t.Helper()
@@ -89,15 +105,14 @@ func TestADayAtTheTerminalsBoard(t *testing.T) {
 
 	s.keys("Enter", "2") // its log, as it is written
 	s.sees("HELLO", "d-1.1 goes on")
-	s.keys("A")
+	s.attaches()
 	s.sees("HELLO", "Ctrl-]")
 	s.types("first")
 	s.keys("Enter")
 	s.sees("got first")
 	s.keys("C-]")
 	s.sees("left run d-1.1 on", "got first", "[2 log]")
-	s.keys("A")
-	s.sees("Ctrl-]")
+	s.attaches()
 	s.types("ask")
 	s.keys("Enter")
 	s.sees("got ask")
@@ -119,8 +134,7 @@ func TestADayAtTheTerminalsBoard(t *testing.T) {
 	s.sees("[running 1]")
 	review := func(word string) {
 		t.Helper()
-		s.keys("A")
-		s.sees("Ctrl-]")
+		s.attaches()
 		s.types(word)
 		s.keys("Enter") // its word ends the run, and with it the look
 		s.sees("Esc back")

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"path/filepath"
@@ -163,7 +164,43 @@ func (m *Machine) saw(s *launcher.Spec, lives bool) {
 	switch {
 	case lives && n > 0:
 		f.bug("run %s began %d sessions", s.Run, n+1)
+	case lives && other != "" && f.byWord(other):
+		f.count("session overlaps one that a manager said is dead")
 	case lives && other != "":
-		f.bug("session of %s began on %s while that of %s lived", s.Run, m.Name, other)
+		f.bug("session of %s began on %s while that of %s lived%s", s.Run, m.Name, other, f.told(s.Run, other))
+	}
+}
+
+// byWord tells that a run was declared dead by a manager, who is believed: the one overlap that is not against invariant 2.
+func (f *Fleet) byWord(run string) (yes bool) {
+	f.runs(run, func(_ *Machine, r *board.Run) { yes = yes || r.Gone == board.GoneWord })
+	return yes
+}
+
+// told is what the state of each node has of some runs.
+func (f *Fleet) told(runs ...string) string {
+	var b strings.Builder
+	for _, id := range runs {
+		f.runs(id, func(m *Machine, r *board.Run) {
+			text, _ := json.Marshal(r)
+			fmt.Fprintf(&b, "\n  %s knows %s", m.Name, text)
+		})
+	}
+	return b.String()
+}
+
+// runs calls fn with a run as each node that is up has it.
+func (f *Fleet) runs(id string, fn func(*Machine, *board.Run)) {
+	for _, m := range f.machines {
+		p := m.up()
+		if p == nil || !p.ready.Load() {
+			continue
+		}
+		_ = p.node.Store().View(func(v board.View) error {
+			if r := board.GetRun(v, id); r != nil {
+				fn(m, r)
+			}
+			return nil
+		})
 	}
 }
