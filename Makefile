@@ -21,7 +21,7 @@ FIRST    ?= 1
 TIME     ?= 60s
 BUSY     ?= 10m
 
-.PHONY: help build demo test browser lint rules rules-all fuzz mutants coverage model chaos prove-1 prove-3 prove-4 prove-7 prove-hang harness harness-install harness-newest bench cross docs dist clean
+.PHONY: help build demo test browser lint rules rules-all fuzz mutants coverage model chaos prove-1 prove-3 prove-4 prove-7 prove-hang prove-tui harness harness-install harness-newest bench cross docs dist clean
 
 help:
 	@echo 'make build     bin/muster'
@@ -40,6 +40,7 @@ help:
 	@echo 'make prove-7   $(HISTORIES) simulated histories from seed $(FIRST) on (a line of testdata/proof.jsonl); $(BUSY) without an election on busy cores'
 	@echo 'make prove-hang  $(ROUNDS) times the leader'"'"'s disk hangs: how soon others answer (root, FUSE)'
 	@echo 'make chaos     $(TIME) of faults on five real nodes, by SEED (0 takes one and prints it); adds a line to testdata/proof.jsonl'
+	@echo 'make prove-tui a day of a user at the board in a terminal, driven through tmux'
 	@echo 'make harness   the real agent programs (npm): presets against their options, whole cards against a fake model'
 	@echo 'make harness-newest   what changed in the newest versions of the agent programs'
 	@echo 'make bench     paired benchmarks with their baselines'
@@ -111,6 +112,9 @@ prove-4:
 
 prove-hang:
 	$(GO) test ./cmd/muster/e2e -run TestLeadersDiskHangs -rounds=$(ROUNDS) -v -timeout=2h
+
+prove-tui:
+	$(GO) test ./cmd/muster/e2e -run TestADayAtTheTerminalsBoard -day -v
 
 harness-install:
 	$(GO) run ./cmd/harness install
