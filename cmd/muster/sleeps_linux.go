@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -20,11 +21,12 @@ import (
 // timer of a node means anything below a millisecond.
 const sleepSlack = 500_000
 
-// easeSleeps gives all threads of a node that slack. That of another thread is set by
+// easeSleeps gives all threads of a node that slack, when up or join is the first word (a node that is begun otherwise is only
+// less thrifty). That of another thread is set by
 // the privileged only; otherwise this program begins once more, since a process
 // passes its own on to what it executes. Whoever has chosen another than the kernel's has decided.
 func easeSleeps(args []string) {
-	if len(args) < 2 || args[1] != "up" || !kernelsSlack() || slackOfAll(sleepSlack) == nil {
+	if len(args) < 2 || !slices.Contains([]string{"up", "join"}, args[1]) || !kernelsSlack() || slackOfAll(sleepSlack) == nil {
 		return
 	}
 	self, err := os.Executable()

@@ -100,15 +100,16 @@ func (n *Node) sayOrgs(ctx context.Context) (again time.Duration) {
 	if said {
 		return 0
 	}
-	if err := n.tell1(ctx, board.VOrgHold, board.OrgHold{Orgs: mine}, nil); err != nil {
+	if err := n.recorded(ctx, board.VOrgHold, board.OrgHold{Orgs: mine}, nil); err != nil {
 		n.log.Warn("the fleet was not told for which organisations this machine holds credentials", "err", err)
 		return handSoon
 	}
 	return 0
 }
 
-// tell1 has a word of this machine recorded.
-func (n *Node) tell1(ctx context.Context, verb string, word, answer any) error {
+// recorded has a word of this machine recorded, and returns when the state here has it: what is read next is never what it
+// was before, or a directory would be told again what it has just taken.
+func (n *Node) recorded(ctx context.Context, verb string, word, answer any) error {
 	b, err := json.Marshal(word)
 	if err != nil {
 		return err
@@ -119,10 +120,12 @@ func (n *Node) tell1(ctx context.Context, verb string, word, answer any) error {
 	if res.Err != nil {
 		return res.Err
 	}
-	if answer == nil || len(res.Data) == 0 {
-		return nil
+	if answer != nil && len(res.Data) > 0 {
+		if err := json.Unmarshal(res.Data, answer); err != nil {
+			return err
+		}
 	}
-	return json.Unmarshal(res.Data, answer)
+	return n.store.WaitSeq(ctx, res.Seq)
 }
 
 // delivery is what a machine knows of its delivering beside the state.
@@ -188,7 +191,7 @@ func (d *delivery) next(org string) (w *word, at int64) {
 func (d *delivery) say(ctx context.Context, w *word) error {
 	n := d.n
 	tell := func(what, forgot, why string, wait int64, answer any) error {
-		return n.tell1(ctx, board.VOrgWord, board.OrgWord{Org: w.h.Org, Lease: w.lease, Agent: w.a.ID, Kind: w.h.Kind, What: what, Forgot: forgot, Error: why, Wait: wait}, answer)
+		return n.recorded(ctx, board.VOrgWord, board.OrgWord{Org: w.h.Org, Lease: w.lease, Agent: w.a.ID, Kind: w.h.Kind, What: what, Forgot: forgot, Error: why, Wait: wait}, answer)
 	}
 	if w.h.Kind == board.HandEnd { // from here on it is not taken back
 		var may struct{ Go bool }
