@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -273,6 +275,15 @@ func (m *machine) kill() {
 		return
 	}
 	m.live.Store(0)
+	if slices.Contains(m.prefix, "--fork") { // the node is its child, and goes with it only as long as it has not begun again without its token
+		pid := m.cmd.Process.Pid
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		for child := range strings.FieldsSeq(string(children)) {
+			if n, err := strconv.Atoi(child); err == nil {
+				_ = syscall.Kill(n, syscall.SIGKILL)
+			}
+		}
+	}
 	_ = m.cmd.Process.Kill()
 	_ = m.cmd.Wait()
 	m.cmd = nil
